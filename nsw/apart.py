@@ -29,6 +29,21 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.context import ForkContext, SpawnContext
 
+__all__ = [
+    "Limits",
+    "NoPoolError",
+    "allow_fork",
+    "can_fork",
+    "child_processes_without_limits",
+    "is_isolated",
+    "is_possible",
+    "isolated_pool",
+    "limited_block",
+    "out_of_memory",
+    "run_isolated",
+    "starting_processes",
+    "with_limits",
+]
 
 _T = TypeVar("_T")
 # An nsys export takes 1.7 times its length (16 million kernels, 1.75 GB: 2.9 GB in 21 s), so that one of 5 GB is read.

@@ -29,6 +29,22 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = [
+    "ALPHA",
+    "ASSUMED",
+    "EQUIVALENCE",
+    "LOOKS",
+    "Estimate",
+    "Floor",
+    "Verdict",
+    "alpha_at_look",
+    "estimate_from_pairs",
+    "estimate_from_runs",
+    "pairs_at_next_look",
+    "sign_flip_p_value",
+    "significant_by_false_discovery_rate",
+    "t_two_sided_tail",
+]
 
 ALPHA: Final = 1 / 64  # how often a verdict may be wrong where nothing changed: 7 pairs that agree are as rare
 LOOKS: Final = (8, 12, 18, 27, 40, 60, 90, 135, 200)  # numbers of pairs; 8 that agree are as rare as half of ALPHA

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["Clock", "clocks_by_report"]
 
 _FEWEST: Final = 8  # collectives that two reports share
 _SCATTER: Final = 1.4826  # standard deviations a median absolute deviation

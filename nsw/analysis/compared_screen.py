@@ -55,6 +55,14 @@ if TYPE_CHECKING:
 
     from nsw.analysis.difference import Difference
 
+__all__ = [
+    "Comparison",
+    "comparison_blocks",
+    "invalid_run_lines",
+    "is_undecided_by_single_runs",
+    "log_ratio_to_percent",
+    "verdict_text",
+]
 
 _ROWS: Final = 15
 _EXPLAINED: Final = 3

@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = [
+    "CLOCKS_DIFFER",
+    "condition_blocks",
+    "condition_notes",
+    "disturbance_notes",
+    "incomparable_reason",
+    "median_sm_clock_mhz",
+]
 
 _CLOCKS_APART: Final = 0.03  # of the lower one
 _SLOWED_PCT: Final = 5.0  # of the steady state

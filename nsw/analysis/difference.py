@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = [
+    "Change",
+    "Difference",
+    "Operation",
+    "add_shapes_and_ranges",
+    "changes_by_operation",
+    "explain_difference",
+    "gpu_operations_by_name",
+    "have_unmatched_kernels",
+]
 
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration

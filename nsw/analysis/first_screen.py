@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling
     from nsw.analysis.summary import Summary
 
+__all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed

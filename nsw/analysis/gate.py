@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from nsw.analysis.sides import Compared, Side
     from nsw.recipe.units import Tolerance
 
+__all__ = ["Judged", "Outcome", "check_rules", "gate_outcome", "judge_rules"]
+
 
 class Outcome(StrEnum):
     """What became of a rule, or of the gate."""

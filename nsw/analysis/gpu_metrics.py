@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["SHARES", "gpu_metric_blocks"]
 
 # what is shown: a name, and the columns whose sum it is
 SHARES: Final = {

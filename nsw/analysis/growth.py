@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.laws import Numbers
 
+__all__ = ["FIGURE", "ITERATION", "KERNELS", "RATE", "Growth", "Series", "fit_growth_by_series"]
 
 FIGURE: Final = "figure"
 ITERATION: Final = "iteration"

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = [
+    "LOADER",
+    "MPI",
+    "OTHER_WORK",
+    "WAITS",
+    "HostSide",
+    "Launches",
+    "Primitives",
+    "Work",
+    "classify_function",
+    "own_time_weights",
+    "summarize_host",
+]  # fmt: skip
 
 OTHER_WORK: Final = "other work"
 MPI: Final = "MPI"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["BOXES", "TIMELINE", "iteration_lanes", "process_key_in_run", "process_labels"]
 
 TIMELINE: Final = "timeline"
 BOXES: Final = 2_000  # of a plot that is a picture

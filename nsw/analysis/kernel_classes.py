@@ -19,6 +19,17 @@ from nsw.tables.names import demangle_fully, is_mangled_name, short_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+__all__ = [
+    "COPIES",
+    "LAYOUT",
+    "NCCL",
+    "OPTIMIZER",
+    "OTHER_KERNELS",
+    "SETS",
+    "cached_pattern_search",
+    "classify_gpu_operation",
+    "is_fp32_matrix_kernel",
+]  # fmt: skip
 
 GROUP: Final = "nsw.kernel_classes"
 COPIES: Final = "copies"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.laws import Numbers
 
+__all__ = ["Points", "choose_points"]
 
 _NOISE: Final = 0.02  # relative scatter of repeats, where nothing is known of it
 _TERMS: Final = (Term(-1.0), Term(-0.5), Term(0.0, 1), Term(0.5), Term(1.0))

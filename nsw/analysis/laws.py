@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = NDArray[np.float64]
 
+__all__ = ["ENOUGH", "LEAST", "TERMS", "TRIED_TIMES", "Estimate", "Law", "Term", "fit_law"]
 
 LEAST: Final = 3  # distinct values of a parameter that a law needs
 ENOUGH: Final = 5  # from which on one law is told from another

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 
     _Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
+__all__ = [
+    "LOOKED_AT",
+    "ReadReport",
+    "kernels_of_case",
+    "reports_by_case",
+    "runs_and_tables_of_reports",
+    "summarize_reports",
+]
 
 _ANSWER_TABLES: Final = (*TABLES, "osrt_summary")
 LOOKED_AT: Final = (

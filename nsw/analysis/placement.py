@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["StrayContext", "crowded_gpu_sentences", "find_stray_contexts", "node_sentences_by_case"]
 
 _MAX_NODES = 4  # nodes in a sentence
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling, ScalingPoint
     from nsw.analysis.growth import Series
 
+__all__ = ["FARTHER", "NAME", "proposal_curve"]
 
 NAME: Final = "proposal"
 FARTHER: Final = (2, 4)  # times the largest measured value

@@ -30,6 +30,26 @@ if TYPE_CHECKING:
     from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
+__all__ = [
+    "CASES_NAMED",
+    "WASTE_PCT",
+    "Screen",
+    "figure_median",
+    "figure_to_show",
+    "first_problem_text",
+    "has_divided_time",
+    "has_uneven_gpus",
+    "is_smaller_figure_better",
+    "kernel_columns",
+    "legend_notes",
+    "mean_gpu_busy_pct",
+    "milliseconds_change_text",
+    "parameter_value_cell",
+    "parameter_value_text",
+    "screen_table",
+    "slowest_case",
+    "two_digit_factor_text",
+]  # fmt: skip
 
 WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 CASES_NAMED: Final = 4

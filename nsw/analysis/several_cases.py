@@ -54,6 +54,14 @@ if TYPE_CHECKING:
 
     Ends = tuple[ScalingPoint, ScalingPoint]
 
+__all__ = [
+    "best_two_cases",
+    "efficiency_range",
+    "scaling_screen",
+    "side_by_side_screen",
+    "unshown_axis_values",
+    "variants_screen",
+]
 
 # --- how a figure scales ---------------------------------------------------------------------------------------------
 

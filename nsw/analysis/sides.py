@@ -44,6 +44,35 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = [
+    "BY",
+    "CHIP",
+    "COMMIT",
+    "COPIED",
+    "DIFFERENT_PROGRAMS",
+    "FILES",
+    "GPU_TIME",
+    "ITERATION",
+    "ORDER",
+    "RUN_TIME",
+    "Adding",
+    "Compared",
+    "Match",
+    "Quantity",
+    "Side",
+    "comparable_subjects",
+    "compare_sides",
+    "comparison_refusal_reason",
+    "different_kernels_text",
+    "environment_difference_lines",
+    "match_cases",
+    "measured_values",
+    "paired_figure_values",
+    "program_difference_text",
+    "scale_to_equal_clocks",
+    "split_kernel_metric",
+    "unmatched_cases",
+]
 
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric", "function")
 By = Literal["case", "figure", "kernel", "class", "range", "metric", "function"]

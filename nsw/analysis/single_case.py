@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
+__all__ = ["NO_GPU_WORK", "TABLE", "main_time_section", "time_by_kernel_class"]
 
 TABLE: Final = "answer"
 NO_GPU_WORK: Final = "no GPU work"

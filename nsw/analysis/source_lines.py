@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from nsw.tables.parquet_tables import TableData
 
+__all__ = ["SourceLine", "SourceLines", "select_useful_source_rows", "source_lines"]
 
 GLOBAL, SHARED, LOCAL = "global", "shared", "local"
 _EXECUTED: Final = "Instructions Executed"

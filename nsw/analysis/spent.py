@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+__all__ = ["NOT_SHOWN", "Part", "Spent", "divide_time", "remove_profiler_idle_time"]
 
 NOT_SHOWN = "not in the report"
 _ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add up to, with what rounding adds

@@ -20,6 +20,7 @@ from nsw.analysis.certainty import ALPHA, significant_by_false_discovery_rate
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
 
+__all__ = ["MIN_NIGHTS", "Step", "Tests", "find_steps", "one_night_noise"]
 
 Tests: TypeAlias = list[tuple[int, float]]  # the first night of the second segment, and the chance of the split
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
     Rows = Sequence[Row]
 
+__all__ = ["COLLECTIVES", "STEPS", "TABLES_OF_TRACKS", "Slice", "Track", "select_trace_rows", "timeline_tracks"]
 
 TABLES_OF_TRACKS: Final = ("nvtx_trace", "api_trace", "gpu_trace")  # in the order of their tracks
 STEPS: Final = "iteration_trace"

@@ -43,6 +43,20 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+__all__ = [
+    "Leak",
+    "Names",
+    "anonymous_copy",
+    "anonymous_table",
+    "kind_of",
+    "leaks_in",
+    "names_of",
+    "refuse_leaks",
+    "secrets_of",
+    "write_whole",
+    "zip_of",
+]
+
 
 _GPU: Final = re.compile(r"(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f-]{27,}(?:/\d+/\d+)?")
 _FOLDERS: Final = "home|Users|users?|root|scratch|work|gpfs|lustre|project|projects|p|mnt|nfs|tmp|var|data|opt|usr"

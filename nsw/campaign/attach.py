@@ -50,6 +50,18 @@ if TYPE_CHECKING:
     from nsw.site.load import LoadedSite
     from nsw.transport.model import Transport
 
+__all__ = [
+    "Attachable",
+    "Attached",
+    "CampaignsOnSite",
+    "acts_of",
+    "adopt",
+    "attachable",
+    "campaigns_on_site",
+    "refuse_without_consent",
+    "site_of_local_campaign",
+]
+
 
 _SECONDS: Final = 120.0
 _TOGETHER: Final = 200  # runs whose reports are brought together

@@ -12,6 +12,7 @@ from nsw.errors import CampaignError, UsageError, did_you_mean
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["read_baselines", "remove", "set_baseline"]
 
 _FILE: Final = "baselines.json"
 _LONGEST: Final = 1 << 20

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from nsw.engine.events import Event
 
+__all__ = ["Standing", "cancel", "cancellable_runs", "standing_of", "throttle"]
 
 _PATIENCE_S: Final = 60.0
 _LOOK_S: Final = 0.1

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from nsw.engine.ledger import Ledger
     from nsw.recipe.load import Overrides
 
+__all__ = ["Change", "Changes", "Extension", "add_pairs", "apply_extension", "extension", "replan"]
 
 _FILES_IN_REASON: Final = 3  # files in a reason
 

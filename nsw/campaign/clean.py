@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nsw.engine.ledger import Ledger
     from nsw.transport.model import Transport
 
+__all__ = ["Cleaning", "FileThere", "Leftovers", "find_leftovers", "open_cleaning", "remove", "require_campaign_folder"]
 
 _ALL_RUNS: Final = Selection()
 _SECONDS: Final = 600.0

@@ -82,6 +82,24 @@ if TYPE_CHECKING:
     from nsw.recipe.model import LockedGit, Recipe
     from nsw.tables.parquet_tables import TableData
 
+__all__ = [
+    "PAIRS",
+    "Noise",
+    "UnlikeError",
+    "both_sides",
+    "compare",
+    "compare_own_sides",
+    "difference_of",
+    "measure_noise",
+    "measure_scatter",
+    "measured_conditions",
+    "noise_floors",
+    "program_conditions",
+    "save_noise",
+    "side_of",
+    "side_of_campaign",
+    "sides_of",
+]
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Transport
 
+__all__ = ["GUI_FILES", "DownloadProgress", "FileThere", "FilesThere", "files_on_site", "watch_downloads"]
 
 # what Nsight Systems, Nsight Compute and the Visual Profiler open
 GUI_FILES: Final = ("*.nsys-rep", "*.qdrep", "*.ncu-rep", "*.nsight-cuprof-report", "*.nvvp")

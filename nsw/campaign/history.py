@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 
     from nsw.engine.folder import CampaignFolder
 
+__all__ = ["Cause", "Changed", "History", "Measured", "Night", "Request", "Series", "history", "unaccepted_steps"]
 
 _FORM: Final = "1"  # of what is stored; another form is made again
 _COLUMNS: Final = ("key", "stamp", "data")

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from nsw.engine.ledger import Ledger
 
+__all__ = ["MOST_SHOWN", "Grown", "LeftAlone", "Output", "Row", "find_row", "follow"]
 
 Row: TypeAlias = RunRow | BuildRow
 

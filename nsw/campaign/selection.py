@@ -21,6 +21,23 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
 
+__all__ = [
+    "RunsOption",
+    "Selection",
+    "absent_reports",
+    "campaign_and_runs",
+    "campaign_argument",
+    "campaign_of_words",
+    "campaign_option",
+    "complete_names",
+    "default_run",
+    "find_run",
+    "job_ids",
+    "matching_rows",
+    "recipe_argument",
+    "require_matches",
+    "selected",
+]
 
 T = TypeVar("T", RunRow, RunRow | BuildRow)
 _PATTERN: Final = re.compile(r"[*?\[]")

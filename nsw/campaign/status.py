@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
 
+__all__ = ["Status", "list_campaigns", "problems_of", "status"]
 
 _NOTABLE: Final = [state for state in State if state not in {State.DONE, State.PLANNED}]
 _MOMENT: Final = "%Y-%m-%dT%H:%M:%SZ"

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from nsw.engine.ledger import Ledger
     from nsw.plan.model import Plan
 
+__all__ = ["FIRST_REPEATS", "add_undecided", "until_decided", "until_predicted"]
 
 FIRST_REPEATS: Final = 2  # of a model: the least that scatter
 _BARE: Final = "baseline"  # the kind of pass whose runs are in pairs

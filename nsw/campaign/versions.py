@@ -27,6 +27,16 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Finding
     from nsw.engine.ledger import Ledger
 
+__all__ = [
+    "Version",
+    "changed_program_warning",
+    "hashes_of_origins",
+    "record_version",
+    "sources_of_app_files",
+    "version_findings",
+    "version_problems",
+    "versions_of",
+]
 
 _CHANGED: Final = 3  # files in a message
 _FILES_IN_NAME: Final = 2  # files in the name of a version, cases beside it

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from nsw.schedulers.batch import BatchScheduler
     from nsw.schedulers.model import Answer
 
+__all__ = ["Onlooker", "Watching", "current_ledger"]
 
 _LEDGER_S: Final = 2.0  # between two looks at a ledger that another nsw writes
 _SITE_S: Final = 10.0  # between two looks at the site

@@ -8,6 +8,8 @@ from functools import cache
 
 from nsw.resources import toml_data
 
+__all__ = ["JobFailure", "failures", "known_failure"]
+
 
 @dataclass(frozen=True, slots=True)
 class JobFailure:

@@ -36,6 +36,31 @@ from nsw.transport.model import Transport, connect, read
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+__all__ = [
+    "ARCHIVE",
+    "RECIPE",
+    "TOOLS",
+    "Handover",
+    "describe_owner",
+    "fetch_stored_state",
+    "follow_moved_folder",
+    "forget_done",
+    "forget_secrets",
+    "handover_of",
+    "lacks_secrets",
+    "mark_of",
+    "noting_owner",
+    "pack",
+    "prepare",
+    "reducer_and_target",
+    "require_owner",
+    "require_success",
+    "run_fenced",
+    "site_in_hand",
+    "unpack",
+    "wait_for_commands",
+    "write_secrets",
+]
 
 ARCHIVE: Final = "handover/campaign.tar.gz"
 RECIPE: Final = "recipe.lock.yaml"

@@ -30,6 +30,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+__all__ = [
+    "MIGRATIONS",
+    "OF_CONNECTION",
+    "OLDEST",
+    "SCHEMA",
+    "STATE_VERSION",
+    "as_campaign_error",
+    "bring_up_to_date",
+    "columns_of",
+    "copy_of_state",
+    "dump",
+    "dump_of_bytes",
+    "journal_of",
+    "migrate",
+    "older_version",
+    "open_ledger",
+    "restore",
+]
 
 # what changes here needs a function in nsw/engine/ledger_file.py
 SCHEMA: Final = """

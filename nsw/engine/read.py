@@ -42,6 +42,20 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Figure, Recipe
     from nsw.recipe.passes import TimelinePass
 
+__all__ = [
+    "RankLocations",
+    "expected_ranks",
+    "missing_nodes",
+    "missing_rank_severity",
+    "missing_ranks",
+    "missing_ranks_sentence",
+    "rank_locations",
+    "read_reports",
+    "read_traces",
+    "reading",
+    "reading_fault",
+    "reports_of",
+]
 
 _FLUSH_EVERY_S: Final = 30.0
 _PART = re.compile(r"\w+\.(rank|node)(\d{1,6})\.")  # as profilers are told to name the report of each process or node

@@ -27,6 +27,18 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Transport
 
+__all__ = [
+    "TOKEN",
+    "WALK",
+    "forget",
+    "is_trusted",
+    "known_paths",
+    "refuse_strangers",
+    "require_own_folder",
+    "require_own_place",
+    "require_own_root",
+    "trust",
+]
 
 TOKEN: Final = "token"  # noqa: S105  the name of the file
 _FORM: Final = re.compile(r"[0-9a-f]{32}")

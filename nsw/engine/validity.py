@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Check
     from nsw.recipe.passes import CountersPass, TimelinePass
 
+__all__ = ["Failure", "failed_checks"]
+
 
 # CHECKS_FILE has lines `file SIZE SHA256 CHECK PATH`, SIZE `-` where there is no such file, SHA256 `-` where none was
 # asked for, and `command STATUS LINES CHECK`: how many lines of CHECKS_LOG there are once it has ended

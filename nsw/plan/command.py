@@ -19,6 +19,20 @@ if TYPE_CHECKING:
 
     from nsw.recipe.expressions import Expression
 
+__all__ = [
+    "FILE",
+    "PRIVATE",
+    "PYXIS",
+    "RECORD_ENVIRONMENT",
+    "RUNTIMES",
+    "Box",
+    "command_words",
+    "folder_of_tool",
+    "in_container",
+    "step_in_containers",
+    "with_container_env",
+    "with_secrets",
+]
 
 PRIVATE = "private"  # folder beside `runs` in the campaign's folder on the site, closed to all but its owner
 FILE = f"{PRIVATE}/secrets.sh"

@@ -21,6 +21,24 @@ if TYPE_CHECKING:
     from nsw.recipe.load import LoadedRecipe
     from nsw.recipe.model import Recipe
 
+__all__ = [
+    "Limit",
+    "Price",
+    "candidate_tools",
+    "chooses_kernels",
+    "counted_ranks",
+    "counters_notes",
+    "estimate_price",
+    "kernel_source",
+    "metric_request",
+    "passes_of",
+    "planned_limit_s",
+    "profiles_each_process",
+    "replay_fault",
+    "run_time_limit",
+    "unknown_sources",
+    "unsupported_version_reason",
+]
 
 # the whole program is run again for each pass, all its processes together
 WHOLE_PROGRAM: Final = frozenset({"application", "app-range"})

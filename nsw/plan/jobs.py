@@ -25,6 +25,18 @@ if TYPE_CHECKING:
     from nsw.recipe.expressions import Expression
     from nsw.site.model import Site
 
+__all__ = [
+    "WARM_UP",
+    "Blocks",
+    "build_job",
+    "command_of",
+    "make_blocks",
+    "pack_jobs",
+    "reduces_in_tasks",
+    "reduction_jobs",
+    "runs_per_node",
+    "runs_within_walltime",
+]
 
 T = TypeVar("T")
 

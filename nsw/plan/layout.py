@@ -16,6 +16,7 @@ from nsw.recipe.launcher_names import CUSTOM, NONE, load_launcher
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+__all__ = ["MAKERS", "Demand", "compute_layout", "layout_sentence"]
 
 # chips that are not NVIDIA's, and the variable by which a process sees some of a node's GPUs
 MAKERS: Final = {"pvc": "Intel", "gfx908": "AMD", "gfx90a": "AMD", "gfx942": "AMD"}

@@ -16,6 +16,23 @@ if TYPE_CHECKING:
     from nsw.recipe.fields import Secret
     from nsw.recipe.units import AmountUnit
 
+__all__ = [
+    "APP",
+    "AROUND_S",
+    "GRACE_S",
+    "OF_BEFORE",
+    "REDUCTION",
+    "Absent",
+    "Job",
+    "Part",
+    "Plan",
+    "Resources",
+    "Run",
+    "RunSecrets",
+    "SiteFacts",
+    "around_s",
+]
+
 
 @dataclass(frozen=True)
 class SiteFacts:

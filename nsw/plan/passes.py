@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from nsw.recipe.model import Recipe
     from nsw.site.model import Site
 
+__all__ = ["CaseProgram", "profile_pass"]
+
 
 def check_ranks(ranks: str | Sequence[int], launch: Launch, *, each: bool) -> None:
     """See that the named processes can be told from the others.

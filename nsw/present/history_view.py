@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from nsw.analysis.steps import Step
     from nsw.campaign.history import Cause, History, Series
 
+__all__ = [
+    "COLUMNS", "case_rows", "history_data", "history_page", "night_rows", "show_gate_of_history", "show_history",
+    "step_row", "step_sentence",
+]  # fmt: skip
 
 COLUMNS: Final = (
     "campaign", "created", "site", "case", "figure", "unit", "value", "least", "most", "runs", "step_pct", "chance",

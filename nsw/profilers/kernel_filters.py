@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from nsw.profilers.model import Counting
     from nsw.recipe.passes import Launches
 
+__all__ = [
+    "escape_regex",
+    "ncu_kernel_filter_options",
+    "ncu_launch_filter_options",
+    "ncu_range_filter_options",
+    "regex_of_launch_ordinals",
+    "regex_of_names",
+    "regex_of_number_range",
+    "regex_of_numbers",
+]
+
 
 def regex_of_numbers(numbers: Iterable[int]) -> str:
     """An expression that these numbers fit and no others."""

@@ -9,6 +9,20 @@ if TYPE_CHECKING:
     from nsw.metrics.requests import MetricRequest
     from nsw.recipe.passes import CountersPass, TimelinePass
 
+__all__ = [
+    "CHOSEN",
+    "MACHINERY",
+    "SCRIPTS",
+    "Counting",
+    "Profiled",
+    "Profiler",
+    "Request",
+    "Variable",
+    "knobs_as_long_options",
+    "unknown_analysis_reason",
+    "words_with_report_path",
+]
+
 
 class Variable(str):
     """A word that stands for a variable of the job script: `Variable("nsw")` is written as `"${nsw}"`.

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+__all__ = ["FEWEST_SAMPLES", "condition_rows", "energy_figure_rows", "energy_with_error_joules"]
+
 
 _SECONDS: Final = {"s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
 

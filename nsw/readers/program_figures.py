@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+__all__ = ["Answer", "OutputLine", "first_matching_lines", "line_at_offset", "read_figure_rows"]
+
 
 Query = TypeVar("Query")
 Answer = TypeVar("Answer")

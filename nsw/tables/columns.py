@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+__all__ = ["Columns"]
+
 
 class Columns:
     """The columns of some rows, each a list that is made when it is looked at; what a row lacks is None."""

@@ -11,6 +11,7 @@ from nsw.tables.schema import TABLES
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["exported_tables_hint"]
 
 _LEDGER: Final = "campaign.db"
 _ANSWER: Final = "answer.html"  # of `nsw export --share`

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from nsw.transport.model import Conditions, Transport
 
+__all__ = ["PATIENT", "Fence", "Runner", "take_ownership"]
 
 _FENCED: Final = 96
 _BUSY: Final = 97

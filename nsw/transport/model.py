@@ -22,6 +22,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
+__all__ = [
+    "MOST_OUTPUT",
+    "Conditions",
+    "Content",
+    "Entry",
+    "Excerpt",
+    "HostKeyCheck",
+    "Transport",
+    "Unreadable",
+    "connect",
+    "matches",
+    "read",
+]
 
 MOST_OUTPUT: Final = 32 << 20  # bytes that a command may print: qstat -f takes 2.5 kB a job
 _EXCERPT: Final = 32 << 10  # bytes that are kept of the beginning, and of the end

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+__all__ = ["OpenSsh", "connect"]
 
 # nothing may ask: a person who is asked would not see it, and nsw would wait for ever. The site gets no agent
 _OPTIONS = (

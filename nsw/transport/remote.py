@@ -51,6 +51,7 @@ from nsw.transport.shell import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+__all__ = ["RemoteTransport", "most_bytes"]
 
 _QUICK_S = 120.0
 _TRIES = 3  # transfers in a row that bring nothing

@@ -20,6 +20,20 @@ from nsw.transport.model import MOST_OUTPUT, Conditions, Excerpt
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = [
+    "Answer",
+    "Bash",
+    "Connection",
+    "ConnectionLostError",
+    "Incoming",
+    "Pipe",
+    "Shell",
+    "TooLongError",
+    "discard_output",
+    "is_command_status",
+    "no_bash",
+    "stream",
+]
 
 _BASH: Final = "exec bash --noprofile --norc"
 _GREETING_S = 60.0

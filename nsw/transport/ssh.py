@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+__all__ = ["Line", "Packets", "Ssh", "Watch", "connect"]
 
 ASK_S = 15.0  # without sending anything, the server is asked for an answer
 AHEAD = 1 << 18  # bytes of the socket at a time

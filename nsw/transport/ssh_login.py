@@ -23,6 +23,16 @@ from nsw.safe_files import open_text, read_text
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+__all__ = [
+    "HostConfig",
+    "KnownKeys",
+    "configuration",
+    "known_keys_of_host",
+    "log_in",
+    "options",
+    "resolve_host",
+    "verify_host_key",
+]
 
 _TRIES = 5  # keys offered; servers end the connection after six
 _INTERACTIVE = "keyboard-interactive"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _BEGIN: Final = "| Summary information"
 _HEAD: Final = ("HW Platform", "Used statistics", "Collector type", "Elapsed Time:", "Elapsed time:")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _FLAT: Final = re.compile(r" time   seconds   seconds ")
 _GRAPH: Final = re.compile(r"index % time {1,8}self  children {1,8}called {1,8}name")

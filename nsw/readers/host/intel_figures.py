@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["IntelSummary", "is_known_metric", "metric_facts", "parse_seconds", "snake_case_key"]
+
 
 def names_by_content(content: str) -> dict[str, str]:
     """The names of metrics of one kind, each with what it means."""

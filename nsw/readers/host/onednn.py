@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _MARK: Final = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
 _MARKS: Final = ("onednn_verbose,", "dnnl_verbose,", "mkldnn_verbose,")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["OF_USER", "Event", "read", "sniff"]
+
 
 OF_USER: Final = "only the program's own code was measured, not the kernel's: perf_event_paranoid is 2 or more there"
 _EVENT: Final = re.compile(r"# Samples: (\S{1,20}) {1,4}of events? '(?:[^'{]{1,100}\{ )?([^',}]{1,300})[^']{0,1000}'")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 Frame: TypeAlias = tuple[str, str | None]  # symbol, module
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _KEYS: Final = meaning_by_word("perf-stat")
 _METRICS: Final = {"CPUs utilized": "cpu_use_cores", "insn per cycle": "ipc", "insns per cycle": "ipc"}

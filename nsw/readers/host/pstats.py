@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["FunctionTimes", "Key", "own_seconds_within_imports", "read", "sniff"]
+
 
 # a dict (of any flag) whose first key is a tuple of three: (file, line, function)
 _START = re.compile(rb"[\x7b\xfb](?:[\x28\xa8]\x03\0\0\0|[\x29\xa9]\x03)[aAzZustr\xe1\xc1\xfa\xda\xf5\xf3\xf4]")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _STACK: Final = re.compile(r"(.{0,200000}) (\d{1,15})\Z")
 _FRAME: Final = re.compile(r"(.{1,2000}?) \(([^()]{1,2000}?)(?::(\d{1,9}))?\)\Z")

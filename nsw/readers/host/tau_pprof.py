@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _TITLES: Final = re.compile(r"\s{0,40}%Time +Exclusive +Inclusive +#Call +#Subrs +Inclusive Name")
 _UNITS: Final = re.compile(r"\s{0,60}msec +total msec +usec/call")

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["Timer", "function_rows", "read", "sniff"]
+
 
 _HEAD: Final = re.compile(r"(\d{1,9}) templated_functions(?:_(?:MULTI_)?(\S{1,100}))?\s*\Z")
 # "NAME" CALLS SUBROUTINES EXCLUSIVE INCLUSIVE PROFILED-CALLS GROUP="GROUP|GROUP"

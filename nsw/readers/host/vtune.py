@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from nsw.readers.text.lines import Line, Span
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _PREFIX: Final = re.compile(r"^(?:\W{0,9}\w+: Executing actions.{0,40}?)?Generating a report\s*")
 _ELAPSED: Final = re.compile(r"Elapsed Time: [\d.]+s")  # APS has blanks before the number and before its unit

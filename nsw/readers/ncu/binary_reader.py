@@ -23,6 +23,8 @@ from nsw.safe_files import open_text, open_to_read
 if TYPE_CHECKING:
     from nsw.tables.parquet_tables import Row
 
+__all__ = ["find_ncu", "ncu_report_extract_command", "read", "sniff"]
+
 
 TIMEOUT: Final = 300.0  # s; a report of a thousand launches with all sections takes some 20
 _FULL_NAMES: Final = ("--rename-kernels", "off")

@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 
     from nsw.tables.parquet_tables import Row, TableData
 
+__all__ = [
+    "RULE_TITLES",
+    "CsvPage",
+    "Kind",
+    "SourcePageRows",
+    "have_same_kernel_and_size",
+    "nvtx_range_path",
+    "parse_page_header",
+    "split_quoted_cells",
+]
+
 
 Kind = Literal["details", "summary", "raw", "source", "session"]
 

@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from nsw.readers.ncu.results import Names
     from nsw.readers.text.lines import Line, LineBlock
 
+__all__ = ["CsvScan", "read", "sniff"]
+
 
 Launches: TypeAlias = "dict[int | str, int]"
 

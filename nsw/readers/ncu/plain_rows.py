@@ -20,6 +20,8 @@ from nsw.readers.ncu.values import PrintedValues, ValueParser, name_or_unit_is_n
 if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
 
+__all__ = ["PlainRows", "parse_plain_rows"]
+
 
 _QUOTE, _COMMA, _NEWLINE, _RETURN, _ESCAPE = b'",\n\r\x1b'
 _NUMBER: Final = r"^(?:0|[1-9][0-9]{0,17})$"

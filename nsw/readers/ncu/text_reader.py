@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from nsw.tables.parquet_tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _DASHES: Final = re.compile(r"\s*-++(?: ++-++)++\s*")
 _RULE_LINE: Final = re.compile(r"\s*-{5} -{40,}\s*")  # between two pieces of advice, no table

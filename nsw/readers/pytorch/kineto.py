@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+__all__ = ["GpuTrace", "communication_rows", "gpu_summary", "name_columns", "operator_rows", "read", "sniff"]
+
 
 _KINETO = re.compile(
     r'"(?:schemaVersion|deviceProperties|traceName|cpu_op|gpu_memcpy|cuda_runtime)"|ProfilerStep#|"aten::'

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
+__all__ = ["MISSING", "EventStream", "Trace"]
+
 
 _WINDOW = 1 << 18  # bytes read at a time; to meet a fault costs as much as the window is long
 _LARGEST = 1 << 26  # a value beside the events, such as stack frames

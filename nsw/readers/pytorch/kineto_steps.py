@@ -35,6 +35,17 @@ if TYPE_CHECKING:
     Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
     Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
 
+__all__ = [
+    "CATEGORIES",
+    "intersect_spans",
+    "merge_spans",
+    "phase_of_operations",
+    "phase_tables",
+    "step_facts",
+    "subtract_spans",
+    "uses_tensor_cores",
+]
+
 
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 _NCCL_KERNEL = re.compile(r"nccl(?:Dev)?Kernel|^nccl\w*Kernel")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 # a line that may be the header; `_Table.is_known` decides
 _NAME = re.compile(r"\bName\b(?=\s\s|\t| *\|)")

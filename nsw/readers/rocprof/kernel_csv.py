@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row
 
+__all__ = ["read", "sniff"]
+
 
 _TRACE: Final = frozenset({"Kind", "Agent_Id", "Kernel_Name", "Start_Timestamp", "End_Timestamp"})
 _STATISTICS: Final = frozenset({"Name", "Calls", "TotalDurationNs", "AverageNs", "Percentage"})

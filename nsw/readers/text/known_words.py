@@ -6,6 +6,8 @@ import re
 
 from nsw.resources import csv_rows
 
+__all__ = ["meaning_by_pattern", "meaning_by_word"]
+
 
 def meaning_by_word(table: str) -> dict[str, str]:
     """What each word stands for: a column of nsw's tables, the key of a fact, a kind, the pattern of a cell.

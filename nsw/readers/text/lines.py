@@ -17,6 +17,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+__all__ = [
+    "CONTROL",
+    "LONGEST",
+    "LOOKED_AT",
+    "Hits",
+    "Line",
+    "LineBlock",
+    "Lines",
+    "Ranked",
+    "Span",
+    "Stacks",
+    "delimited_cells",
+    "is_labelled",
+    "line_blocks",
+    "lines_by_rank",
+    "ruled_cells",
+    "ruled_spans",
+    "spaced_cells",
+    "text_lines",
+    "visible_line",
+]
+
 
 Line: TypeAlias = tuple[int, str]
 LineBlock: TypeAlias = tuple[int, str]

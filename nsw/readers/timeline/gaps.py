@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
+__all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
+
 
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 

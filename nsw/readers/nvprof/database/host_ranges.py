@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
     from nsw.tables import Row
 
+__all__ = ["Span", "nvtx_gpu_summary", "nvtx_summary", "openacc_summary", "openmp_summary", "phase_tables"]
+
 
 _MARKERS: Final = "CUPTI_ACTIVITY_KIND_MARKER"
 _WORK: Final = (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
     from nsw.tables import Row, TableData
 
+__all__ = ["read", "report_facts", "sniff"]
+
 
 _MEMORY = "CUPTI_ACTIVITY_KIND_UNIFIED_MEMORY_COUNTER"
 _KINDS = (("[CUDA memcpy", "memcpy"), ("[CUDA memset]", "memset"), ("[Unified Memory", "um"))

@@ -29,6 +29,21 @@ from nsw.readers.text.quantities import number, parse_integer, size_factor, spli
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+__all__ = [
+    "DAMAGED",
+    "HEADER",
+    "KERNEL",
+    "UNITS_NAME",
+    "UNITS_SIGN",
+    "MetricTable",
+    "add_metric",
+    "add_units",
+    "add_value",
+    "are_of_one_kind",
+    "event_table",
+    "metric_value",
+]
+
 
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12

@@ -20,6 +20,8 @@ from nsw.readers.nvprof.text.state import AGAIN, Stream
 from nsw.readers.nvprof.text.summaries import TIME
 from nsw.readers.text.quantities import duration, number
 
+__all__ = ["HEADER", "CpuTable"]
+
 HALF_A_SHARE: Final = 0.005 + 1e-9  # %, of the printed two digits
 HEADER = re.compile(r"\s*Time ?\(%\)\s+Time\s+Name\s*\Z")
 _ROW = re.compile(rf"\s*(?P<share>\d+(?:\.\d+)?)%\s+(?P<time>{TIME})(?P<gap>\s+)(?P<name>\S.*)\Z")

@@ -21,6 +21,8 @@ from nsw.readers.text.quantities import QUANTITY, duration, parse_integer, perce
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = ["csv_table", "header_of"]
+
 
 _MARKS = re.compile(r'"?(?:Type|Time\(%\)|Start|Device|Invocations|Context)"?\s*[,;\t]')
 _DEVICE = re.compile(r"\(\d{1,4}\)\s*\Z")

@@ -20,6 +20,8 @@ from nsw.wording import singular_or_count
 if TYPE_CHECKING:
     from pathlib import Path
 
+__all__ = ["read", "sniff"]
+
 
 _MESSAGE = re.compile(r"\s*(?:==(?P<pid>\d{1,10})==|={8})\s?(?P<text>.*)")
 # Behind what the program had not ended with a line end: only what can be of nobody else.

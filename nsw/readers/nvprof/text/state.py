@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.model import Report
 
+__all__ = ["AGAIN", "Line", "RowTaker", "Sink", "Stream", "cells_of", "clean_line", "read_lines"]
+
 
 AGAIN = "copy the report again"
 _MOST_SHOWN = 5  # faults of one kind; the rest are counted

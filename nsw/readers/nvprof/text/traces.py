@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from nsw.readers.nvprof.text.state import Sink, Stream
 
+__all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
+
 
 Time: TypeAlias = "tuple[int | None, float | None]"  # ns, and half of its last digit; None: exact
 _OPENACC: Final = re.compile(r"acc_[a-z_]+(?:\[[\w ]+\])?(?:@|\Z)")
