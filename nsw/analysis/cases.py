@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.collective_speed import CollectiveSpeed, collective_speeds
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
-from nsw.analysis.groups import group_by, sum_times_and_calls
+from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
 from nsw.analysis.idle_gpu import IdleGpu, find_most_idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table
@@ -29,6 +29,7 @@ from nsw.analysis.steady import (
     Iterations,
     Phase,
     Waiting,
+    process_key,
     steady_state_columns,
     steady_state_rows,
     summarize_collectives,
@@ -131,6 +132,7 @@ class CaseSummary:
     link: Link | None = None
     sm_count: float | None = None  # of each of its GPUs
     uses_fsdp: bool = False
+    traced_ns: float = 0.0  # from the first CUDA call to the last, of the longest process of the mean run
     compiled: tuple[tuple[str, float, float], ...] = ()  # by XLA: module, how often, ns; those that took longest first
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
     page_fault_ns: float = 0.0  # of the GPU, where a report sums them
@@ -267,6 +269,7 @@ def _summarize_case(
         link=_link_of_facts(facts),
         sm_count=_sm_count_of_facts(facts),
         page_fault_ns=sum(row["value"] for row in rows.traced("facts") if row["key"] == PAGE_FAULTS) / several,
+        traced_ns=_traced_time(rows.traced("phases")),
         compiled=_compiled_modules(ranges, several),
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in ranges),
         gpus=gpus,
@@ -475,6 +478,15 @@ def _link_of_facts(facts: Iterable[Mapping[str, Any]]) -> Link | None:
     if not generation or not width:
         return None
     return Link(f"PCIe {generation} x{width:.0f}", recorded["gpu_linkRate"] * 1e6 / 8 * coding * width)
+
+
+def _traced_time(phases: Iterable[Mapping[str, Any]]) -> float:
+    """How long the longest process of the mean run is traced, ns: all its phases together."""
+    by_process = sum_by((process_key(row), row["duration_ns"] or 0.0) for row in phases)
+    longest: dict[Any, float] = {}
+    for (run, *_), ns in by_process.items():
+        longest[run] = max(longest.get(run, 0.0), ns)
+    return sum(longest.values()) / len(longest) if longest else 0.0
 
 
 def _compiled_modules(nvtx_summary: Iterable[Mapping[str, Any]], runs: int) -> tuple[tuple[str, float, float], ...]:
