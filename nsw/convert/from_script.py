@@ -294,7 +294,7 @@ class _ScriptReader:
         return None if folder is None or is_start else self._parts.in_folder(folder)
 
     def _take_cd(self, statement: Statement) -> None:
-        target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        target = statement.target
         if not target.is_known:
             self._report(statement, "the shell computes the folder", understood=False)
         elif target.literal == "-" or statement.program == "popd":

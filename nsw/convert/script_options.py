@@ -109,7 +109,7 @@ def called_tool(words: Sequence[Text]) -> str | None:
     if not words or not words[0].pieces:
         return None
     text = LOOKED_UP.sub(r"\1\2", words[0].source_text)
-    return _TOOLS.get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
+    return _TOOLS.get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name.removesuffix(".exe"))
 
 
 def reads_reports(words: Sequence[Text]) -> bool:
@@ -200,7 +200,7 @@ def _take_options(
             has_value = (
                 words
                 and (_takes_value(table, name) or follows in {"on", "off"})
-                and not re.match("--?[A-Za-z]", follows or "")
+                and not _NO_VALUE.match(follows or "")
             )
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
@@ -220,6 +220,7 @@ def _take_options(
     pass_words.program = [*computed[options:], *words]
 
 
+_NO_VALUE: Final = re.compile(r"--?[A-Za-z]|(python[\d.]*|julia|Rscript|perl|bash|sh|mpirun|mpiexec|srun|torchrun)$")
 _PROGRAM: Final = re.compile(r"[.~$\w-]*/|(python|julia|Rscript|perl|bash|sh|mpi|torchrun|srun)")
 
 
@@ -287,6 +288,7 @@ def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
         pass_words.kind = "counters"
         event = "event:" if option.name in {"-e", "--events"} else ""
         names = option.text.split(",") if option.value is not None else ["set:analysis"]
+        pass_words.unknown += [] if all(names) else [(option.text_shown, _NOT_KNOWN)]
         pass_words.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
     elif option.name == "--kernels" and option.text and ":" not in option.text:
         pass_words.fields["kernels"] = {"regex": option.text, "exclude": []}

@@ -29,11 +29,6 @@ STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
 _SUBMITTED: Final = re.compile(r"\$\(\s*\w*(?:sub|batch)\s")  # a batch system's command
-_SCRIPT: Final = r'"?\$(?:0|\{?BASH_SOURCE(?:\[0\])?(?::-\$0)?\}?)"?'
-_OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a script is in
-    rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
-    rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
-)
 _IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
 SUBMIT_FOLDER: Final = re.compile(
     r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
@@ -546,11 +541,9 @@ def _variable_piece(name: str, text: str, quoted: bool) -> Piece:
 
 
 def _substitution_piece(text: str, reason: str, quoted: bool) -> Piece:
-    """A command in a word; the folder of the script is that of the submission, whatever the script changes to."""
+    """A command in a word."""
     if _PRINTED_FOLDER.fullmatch(text):
         return Piece("variable", "$PWD", "PWD", quoted)
-    if _OWN_FOLDER.fullmatch(text):
-        return Piece("variable", "$PWD", "", quoted)
     if LOOKED_UP.fullmatch(text):
         return Piece("shell", text, "", quoted)
     return Piece("computed", text, reason, quoted)

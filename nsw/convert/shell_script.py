@@ -22,11 +22,9 @@ from nsw.convert.shell_reader import (
     RawStatement,
     Reader,
     Text,
-    merge_pieces,
     source_text,
 )
 from nsw.convert.shell_values import (
-    START_FOLDER,
     STARTS_PROFILER,
     ShellState,
     ShellValues,
@@ -99,6 +97,12 @@ class Statement:
     def is_known(self) -> bool:
         """Whether the values that it sets are known before the job runs."""
         return all(value is not None and not any(word.computed for word in value) for _, value in self.assigns)
+
+    @property
+    def target(self) -> Text:
+        """Where `cd` or `pushd` goes to."""
+        words = [word for word in self.words[1:] if not re.match("-[-A-Z]", word.source_text)]
+        return words[0] if words else Text((Piece("variable", "$HOME", "HOME"),))
 
     @property
     def program(self) -> str:
@@ -528,16 +532,14 @@ class _Evaluation:
 
     def _change_folder(self, statement: Statement) -> None:
         state, program = self._values.state, statement.program
-        target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        target = statement.target
         before, stack = state.variables["PWD"], state.variables.get("DIRSTACK") or []
         value: list[Text] | None = None
         if program == "popd" or target.literal == "-":
             value = stack[-1:] if program == "popd" else state.variables.get("OLDPWD")
             stack = stack[:-1] if program == "popd" else stack
-        elif target.is_known and (target.source_text.startswith(("/", "$", "~")) or before is not None):
-            is_whole = target.source_text.startswith(("/", "$", "~"))
-            parts = () if is_whole else (*(before or [START_FOLDER])[0].pieces, Piece("text", "/"))
-            value = [Text(merge_pieces((*parts, *target.pieces)))]
+        elif target.is_known and (path := self._values.whole_path(target)) is not None:
+            value = [path]
             stack = [*stack, *(before or ())] if program == "pushd" else stack
         state.variables |= {"PWD": value or None, "OLDPWD": before, "DIRSTACK": stack}
         state.folder = value[0] if value else state.folder
