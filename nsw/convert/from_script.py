@@ -180,7 +180,7 @@ class _ScriptReader:
         self._report = parts.report
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
-        self._in_condition = False
+        self._in_condition = self._is_profiled = False
         written = _written_files(parts.script)
         self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
         self._profiler_names: set[str] = set()  # variables whose values start a profiler
@@ -195,7 +195,7 @@ class _ScriptReader:
         runs = [self._parse_runs(statement) for statement in statements]
         started = [number for number, group in enumerate(runs) if group]
         profiled = [number for number in started if runs[number][0].parts.words is not None]
-        last = max(profiled or started, default=0)
+        last, self._is_profiled = max(profiled or started, default=0), bool(profiled)
         component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
@@ -253,7 +253,11 @@ class _ScriptReader:
             self._report(statement, "the script's own values decide it")
         elif self._in_condition or statement.before == "||":
             self._report(statement, "a condition: not carried over", understood=False)
-        elif not statement.words or program in DECLARING - SETTING:
+        elif (
+            not statement.words
+            or program in {*DECLARING, "let", "read"} - SETTING
+            or (program.startswith("((") and statement.assigns)
+        ):
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._report(statement, KEEPS_OUTPUT)
@@ -265,9 +269,6 @@ class _ScriptReader:
             self._report(statement, "nsw reads the reports itself: `nsw summarize`")
         elif program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
-        elif program in {"let", "read"}:
-            self._report(statement, "the shell computes it", understood=False)
-            self._assigned |= {name: statement for name, _ in statement.assigns}
         elif is_late and program in SETTING:
             self._report(statement, "left out: it comes after the last run")
         elif program in {"cd", "pushd", "popd"}:
@@ -282,7 +283,9 @@ class _ScriptReader:
 
     def _take_assignments(self, statement: Statement) -> None:
         self._assigned |= {name: statement for name, _ in statement.assigns}
-        if statement.is_known or statement.is_of_job:
+        names = {name for name, _ in statement.assigns}
+        is_counter = any(b.loop and b.loop[0] in names and b.head[:5] in {"while", "until"} for b in statement.blocks)
+        if statement.is_known or statement.is_of_job or is_counter:
             self._report(statement, "its value is in what uses it")
         else:
             self._report(statement, "the shell computes it", understood=False, text=statement.without_values)
@@ -318,7 +321,9 @@ class _ScriptReader:
             parts.modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
         elif any(STARTED_IN_TEXT.search(value[0].source_text) for _, value in statement.assigns if value):
-            self._report(statement, "left out: nsw starts the profiler", text=statement.without_values)
+            is_used = self._is_profiled
+            reason = "left out: nsw starts the profiler" if is_used else "nsw does not see what it profiles: add a pass"
+            self._report(statement, reason, understood=is_used, text=statement.without_values)
         elif program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=statement.without_values)
         elif file is None or file.startswith(("/", "~")):
@@ -388,7 +393,7 @@ class _ScriptReader:
         values = [(name, value[0]) for name, value in statement.assigns if value and len(value) == 1]
         count = len(statement.words) - 1 if statement.words else len(statement.assigns)
         words = [*(("", word) for word in (statement.words[:1] if values else statement.words)), *values]
-        is_known = all(word.computed is None for _, word in words) and "+=" not in statement.text
+        is_known = all(word.computed is None for _, word in words) and not re.search(r"\+=|=\(", statement.text)
         if not is_known or (values and len(values) != count):
             return None
         return [(name, self._parts.replace_submit_folder(statement, word)) for name, word in words]

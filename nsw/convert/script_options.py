@@ -198,9 +198,7 @@ def _take_options(
         else:
             follows = words[0].literal if words else ""  # a switch is no program
             has_value = (
-                words
-                and (_takes_value(table, name) or follows in {"on", "off"})
-                and not _NO_VALUE.match(follows or "")
+                words and (_takes_value(table, name) or follows in {"on", "off"}) and not _NO_VALUE.match(follows or "")
             )
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))

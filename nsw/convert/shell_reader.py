@@ -105,6 +105,7 @@ class Block:
         branch: Of a conditional: how many `else`, `elif` or patterns came before.
         is_condition: Whether this is the part that decides of an `if` or `while`.
         subject, patterns: Of a `case`: the word, and what chooses this branch.
+        test: What decides of it, with the values of the script's variables.
     """
 
     line: int
@@ -115,6 +116,7 @@ class Block:
     is_condition: bool = False
     subject: tuple[Piece, ...] = ()
     patterns: tuple[tuple[Piece, ...], ...] = ()
+    test: str = ""
 
 
 @dataclass(slots=True)
@@ -535,6 +537,8 @@ def source_text(pieces: Iterable[Piece]) -> str:
 def _variable_piece(name: str, text: str, quoted: bool) -> Piece:
     if name in {"@", "*"}:
         return Piece("list", text, name, quoted)
+    if name in {"RANDOM", "SRANDOM", "SECONDS"}:  # each process would have another
+        return Piece("computed", text, "the shell's own", quoted)
     if name.isidentifier() or name.isdecimal():
         return Piece("variable", text, name, quoted)
     return Piece("computed", text, "the shell's own", quoted)

@@ -288,10 +288,12 @@ class _Evaluation:
             tests = [raw for raw in raws if raw.blocks[depth].is_condition]
             body = raws[len(tests) :]
             truth: bool | None = True
+            test = unsplit_text(values, subject).source_text
             values.state = base.copied() if ends else values.state
             if tests:
                 decided = list(self._walk(tests, depth + 1, (*blocks, tests[0].blocks[depth])))
                 truth = self._truth
+                test = " ".join(word.source_text for statement in decided for word in statement.words)
                 for statement in decided if truth is not None and not ends else ():
                     statement.blocks = statement.blocks[: len(blocks)]
                 yield from decided
@@ -299,7 +301,7 @@ class _Evaluation:
                 truth = self._is_chosen(subject, raws[0].blocks[depth].patterns)
             if truth is False or not body:
                 continue
-            part = body[0].blocks[depth]
+            part = replace(body[0].blocks[depth], test=test)
             if truth and not ends:
                 self.passed[part] = "the script's own values choose it"
                 yield from self._walk(body, depth + 1, blocks)
@@ -328,7 +330,9 @@ class _Evaluation:
         base, name, words = values.state.copied(), _loop_variable(block), values.loop_words(block)
         tests = [raw for raw in members if raw.blocks[depth].is_condition]
         rounds = [""] * _MOST_ROUNDS if tests else words if _decides(members, depth, name, words) else []
-        statements, is_known, runs = list[Statement](), False, 0
+        statements, counted = list[Statement](), list[str | None]()
+        is_known, runs = False, 0
+        counters = shell_names(" ".join(source_text(word) for raw in tests for word in raw.words))
         for word in rounds:
             before, done = values.state.copied(), len(statements)
             if tests:
@@ -336,6 +340,8 @@ class _Evaluation:
                 is_known = self._truth is block.head.startswith("until ")
                 if is_known or self._truth is None:
                     break
+                value = before.variables.get(next(iter(counters), ""))
+                counted.append(value[0].literal if value else None)
             else:
                 values.set(name, [Text((Piece("text", word),))])
             try:
@@ -346,11 +352,15 @@ class _Evaluation:
                 is_known = jump.args[0] == "break"
             runs += sum(map(_measures, statements[done:]))
             changes = before.variables != values.state.variables or before.arguments != values.state.arguments
-            if is_known or not changes or runs > _MOST_RUNS or len(statements) > _MOST_LOOPED:
+            is_long = (runs > _MOST_RUNS and len(counters) != 1) or len(statements) > _MOST_LOOPED
+            if is_known or not changes or is_long:
                 break
         else:
             is_known = bool(rounds) and not tests
-        if is_known:
+        if is_known and runs > 1 and tests and None not in counted and _counts_last(members, counters):
+            name, words = next(iter(counters)), [text for text in counted if text]
+            members = members[len(tests) :]
+        elif is_known:
             self.passed[block] = "its lines are taken for each round"
             yield from statements
             return
@@ -555,6 +565,12 @@ def _loop_variable(block: Block) -> str:
     return block.loop[0] if block.loop else counted[1] if counted else ""
 
 
+def _counts_last(members: Sequence[RawStatement], counters: set[str]) -> bool:
+    """Whether a loop's counter is only changed behind the commands that use it."""
+    changes = [n for n, raw in enumerate(members) if counters & {name for name, *_ in _assignments(raw)}]
+    return bool(changes) and not any(counters & shell_names(raw.text) for raw in members[changes[0] + 1 :])
+
+
 def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str]) -> bool:
     """Whether the words of a loop decide what its commands do: of conditions, of a list, or they are profilers."""
     deciding = [r for r in members if r.is_condition or (r.words and source_text(r.words[0]) in TESTS)]
@@ -578,7 +594,21 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
                 value = tuple(piece for piece in rest if piece.text or piece.quoted)
                 assignments.append((match[1], bool(match[2]), [value]))
         return assignments
-    if first in {"let", "read"}:
+    if first == "let" or first.startswith("(("):
+        texts = [first[2:-2]] if first != "let" else [source_text(word) for word in raw.words[1:]]
+        return [sum_ for text in texts for sum_ in _arithmetic_assignments(text)]
+    if first == "read":
         names = [re.match(r"[A-Za-z_]\w*", source_text(word)) for word in raw.words[1:]]
         return [(name[0], False, None) for name in names if name]
     return raw.assigns
+
+
+_ARITHMETIC: Final = re.compile(r"\s*(\w+)\s*(?:([-+*/%]?)=(?!=)(.*)|(\+\+|--))\s*|\s*(\+\+|--)\s*(\w+)\s*")
+
+
+def _arithmetic_assignments(text: str) -> Iterator[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
+    """What `N = N * 2`, `N += 1`, `N++` assign."""
+    if match := _ARITHMETIC.fullmatch(text):
+        name, sign, value, behind, ahead, last = match.groups()
+        name, sign, value = name or last, sign or (behind or ahead or "")[:1], value or "1"
+        yield name, False, [(Piece("computed", f"$(({f'{name} {sign} ' if sign else ''}({value})))", "arithmetic"),)]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 STARTS_PROFILER: Final = re.compile(
-    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
+    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:\.exe)?(?:[\s)`]|$)"
 )
 _ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
 _COMPUTED: Final = "a variable that the script computes"
@@ -134,9 +134,13 @@ class ShellValues:
         return bool(computed) and others_known and all(map(self._is_piece_of_job, computed))
 
     def _is_piece_of_job(self, piece: Piece) -> bool:
-        if piece.text.startswith("$(("):
-            names = shell_names(piece.text) - self.state.exported
-            return all(self.state.variables.get(name, ()) is not None for name in names)
+        if piece.name == "the shell's own" and re.search(r"RANDOM|SECONDS|\$\$", piece.text):
+            return True
+        values = [self.state.variables.get(name, ()) for name in shell_names(piece.text) - self.state.exported]
+        if not all(value is not None and all(word.is_known for word in value) for value in values):
+            return False
+        if piece.text.startswith("$((") or _ELEMENT.fullmatch(piece.text):
+            return True
         commands = self._commands_in(piece)
         inputs = [target[0] for raw in commands for sign, target in raw.redirects if sign == "<" and target]
         are_whole = all(path.kind == "variable" or path.text.startswith("/") for path in inputs)
@@ -345,6 +349,7 @@ class ShellValues:
 
 _SCRIPT: Final = re.compile(r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$\{?0\}?)?\})")
 _PATH_COMMANDS: Final = (["cd", "pwd"], ["realpath"], ["readlink"], ["dirname"], ["basename"])
+_ELEMENT: Final = re.compile(r"\$\{\w+\[\d+\]\}")  # of an array
 _EXPRESSION: Final = re.compile(r"\$\{(\w+)(##?|%%?|//?)((?:[^{}\\]|\$\{?\w+\}?)*)\}")
 _LONGEST_CUT: Final = 200  # characters of a value of which a part is cut
 
@@ -402,6 +407,7 @@ def _calculate(text: str) -> int | None:
 
 
 _OF_JOB: Final = frozenset({
+    "srun",  # of hostname, as PyTorch's examples have it
     "scontrol", "hostname", "date", "mktemp", "nproc", "nvidia-smi", "whoami", "id", "uname", "seq", "getent", "shuf",
     "echo", "printf", "expr", "bc", "awk", "sed", "cut", "tr", "grep", "wc", "head", "tail", "sort", "uniq", "cat",
 })  # fmt: skip
@@ -415,6 +421,7 @@ def _depends_on_job_alone(raw: RawStatement) -> bool:
     files = [text for text in plain if "." in text or "/" in text or (is_file and not text.isdecimal())]
     has_pattern = any(piece.kind not in {"text", "variable"} for word in words for piece in word)
     is_known = bool(raw.words) and source_text(raw.words[0]) in _OF_JOB and not has_pattern
+    is_known = is_known and (source_text(raw.words[0]) != "srun" or "hostname" in plain)
     if is_known and source_text(raw.words[0]) == "mktemp":
         return True
     return is_known and all(text.startswith(("/", "-", "+")) for text in files)
