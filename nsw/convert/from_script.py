@@ -417,7 +417,10 @@ class _ScriptReader:
         is_program = not statement.is_condition and _is_program(parts.program, is_launched=is_started)
         if not parts.program or not (parts.words or is_program):
             return None
-        parts.program = [self._parts.replace_submit_folder(statement, word) for word in parts.program]
+        job_values = {text: Piece("variable", f"${name}", name) for text, name in statement.job_values.items()}
+        for at, word in enumerate(parts.program):
+            pieces = [job_values[p.text]._replace(quoted=p.quoted) if p.text in job_values else p for p in word.pieces]
+            parts.program[at] = self._parts.replace_submit_folder(statement, Text(tuple(pieces)))
         if parts.container is not None and parts.container.image is None:
             images = [match[1] for _, line in self._script.comments if (match := _IMAGE.match(line))]
             parts.container.image = Text((Piece("text", images[0]),)) if images else None

@@ -524,8 +524,9 @@ def merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 
 def drop_quoting(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces of a word after it was split, when only the quoting of the environment's variables matters."""
-    unquoted = [piece if piece.kind == "variable" else piece._replace(quoted=False) for piece in pieces]
+    """The pieces of a word after it was split, when only the quoting of what the job puts in matters."""
+    kinds = {"variable", "computed"}
+    unquoted = [piece if piece.kind in kinds else piece._replace(quoted=False) for piece in pieces]
     return merge_pieces([piece for piece in unquoted if piece.text] or unquoted[:1])
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from nsw.convert.script_options import reads_reports
 from nsw.convert.shell_reader import (
@@ -70,6 +71,7 @@ class Statement:
         is_decided: Whether it is a test whose result the values of the script give.
         folder: Where it is run, or where it goes to; None: where the script is started.
         document: The text of its here-document, or what it prints into a file; `document_line`: where that begins.
+        job_values: Of a profiled command: what the job's shell computes in its words, and the variables that hold it.
     """
 
     line: int
@@ -87,6 +89,7 @@ class Statement:
     folder: Text | None = None
     document: str = ""
     document_line: int = 0
+    job_values: dict[str, str] = field(default_factory=dict)
 
     @property
     def without_values(self) -> str:
@@ -442,11 +445,23 @@ class _Evaluation:
         if called is not None and self._depth <= _DEEPEST_CALL and self._count <= _MOST_STATEMENTS:
             yield from self._call(raw, statement, called)
         else:
+            yield from self._job_values(statement) if _measures(statement) else ()
             yield statement
         if is_conditional:
             self._merge(base, [(0, None, values.state)], raw.begin)
         elif not self._unknown and self.decides and statement.program in _JUMPS and len(statement.words) > is_exec:
             raise _Jump("exit" if is_exec else statement.program)
+
+    def _job_values(self, statement: Statement) -> Iterator[Statement]:
+        """Assignments of what the job's shell computes in the words of a command: a process would get another value."""
+        own_names = self._values.state.variables.keys() if self._unknown else frozenset[str]()  # a loop may change them
+        for piece in {p.text: p for word in statement.words for p in word.pieces if p.kind == "computed"}.values():
+            if self._values.is_piece_of_job(piece) and not shell_names(piece.text) & own_names:
+                words = "_".join(re.findall(r"\w+", piece.text))[:20]
+                name = f"job_{words}_{crc32(piece.text.encode()) & 0xFFFF:x}"
+                statement.job_values[piece.text] = name
+                value: list[tuple[str, list[Text] | None]] = [(name, [Text((piece,))])]
+                yield Statement(statement.line, statement.last, f"{name}={piece.text}", assigns=value, is_of_job=True)
 
     def _call(
         self, raw: RawStatement, statement: Statement, called: tuple[Sequence[RawStatement], int, tuple[Block, ...]]

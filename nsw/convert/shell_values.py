@@ -131,12 +131,14 @@ class ShellValues:
             return False  # nsw starts the profiler: the job does not know where it is
         computed = [piece for piece in pieces if piece.kind == "computed"]
         others_known = all(piece.kind in {"text", "variable", "shell"} for piece in pieces if piece.kind != "computed")
-        return bool(computed) and others_known and all(map(self._is_piece_of_job, computed))
+        return bool(computed) and others_known and all(map(self.is_piece_of_job, computed))
 
-    def _is_piece_of_job(self, piece: Piece) -> bool:
+    def is_piece_of_job(self, piece: Piece) -> bool:
+        """Whether the job's shell computes a piece of a word as the script would."""
         if piece.name == "the shell's own" and re.search(r"RANDOM|SECONDS|\$\$", piece.text):
             return True
-        values = [self.state.variables.get(name, ()) for name in shell_names(piece.text) - self.state.exported]
+        names = shell_names(piece.text) - self.state.exported
+        values = [None if name in self.loops else self.state.variables.get(name, ()) for name in names]
         if not all(value is not None and all(word.is_known for word in value) for value in values):
             return False
         if piece.text.startswith("$((") or _ELEMENT.fullmatch(piece.text):
