@@ -256,7 +256,7 @@ class _ScriptReader:
         elif (
             not statement.words
             or program in {*DECLARING, "let", "read"} - SETTING
-            or (program.startswith("((") and statement.assigns)
+            or (statement.assigns and statement.text.startswith("(("))
         ):
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
