@@ -384,6 +384,7 @@ class _Parser:
             return None
         swaps: list[Piece] = []
         text: str | None
+        file = ""
         if name == "eval":
             text, arguments, label = " ".join(_text_with_placeholders(word, swaps) for word in words[1:]), [], name
         elif _is_shell_line(words):
@@ -396,7 +397,7 @@ class _Parser:
         if text is None:
             return None
         try:
-            statements = parse_script(text, label, arguments).statements
+            statements = parse_script(text, file or label, arguments).statements
         except UsageError:
             return None
         for statement in statements:

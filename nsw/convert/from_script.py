@@ -83,7 +83,7 @@ def convert(
     """
     with limited_block(f"reading {script}"):
         given = None if arguments is None else [Text((Piece("text", word),)) for word in arguments]
-        parts = _read(parse_script(text, str(script), given), script)
+        parts = _read(parse_script(text, script.name, given), script)
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
     with limited_block(f"reading {script}"):
@@ -106,7 +106,7 @@ def _read(script: Script, path: Path) -> ScriptParts:
     if any(run.parts.words is not None for run in parts.runs):
         return parts
     for statement, text, line in _submitted(script):
-        inner = ScriptParts(parse_script("\n" * (line - 1) + text, str(path)), path)
+        inner = ScriptParts(parse_script("\n" * (line - 1) + text, path.name), path)
         _ScriptReader(inner).read()
         reason = "nsw takes what it submits: what this script does around it is not carried over"
         inner.report(statement, reason, understood=False)

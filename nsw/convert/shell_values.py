@@ -313,7 +313,8 @@ class ShellValues:
 
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
         if _SCRIPT.fullmatch(piece.text):  # a batch system runs a copy of it: what is meant is the file
-            return [Piece("variable", "$PWD", "", piece.quoted), Piece("text", f"/{PurePosixPath(self._script).name}")]
+            file = Piece("text", self._script)
+            return [file] if file.text[0] == "/" else [Piece("variable", "$PWD"), file._replace(text=f"/{file.text}")]
         if piece.kind == "computed" and piece.text.startswith(("$((", "((")):
             return [self._expand_arithmetic(piece)]
         if piece.kind == "computed" and (printed := _PRINTED_DOCUMENT.fullmatch(piece.text)):

@@ -816,3 +816,9 @@ def test_a_profiler_of_which_part_is_not_known_is_named(converted, command, said
 def test_a_switch_that_nsw_does_not_know_takes_no_program(converted):
     assert converted("ncu --no-such-switch python3 a.py\n")[0].app.command == "python3 a.py"
     assert converted("nsys.exe profile -t cuda a\n")[0].passes[0].kind == "timeline"
+
+
+def test_a_wrapper_is_in_its_own_folder(converted, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/w.sh").write_text('nsys profile python "$(dirname "$0")/a.py" "$@"\n')
+    assert converted("srun bin/w.sh 1\n")[0].app.command == f"python {tmp_path}/bin/a.py 1"
