@@ -146,14 +146,14 @@ def _written_files(script: Script) -> dict[str, tuple[str, int]]:
 
 
 def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
-    """The runs of each recipe: one program, with and without a profiler."""
+    """The runs of each recipe: one program, built once, with and without a profiler."""
     groups: dict[tuple[Any, ...], list[Run]] = {}
     for run in [run for run in parts.runs if run.parts.words is not None] or parts.runs:
-        groups.setdefault((*run.key, run.is_outside), [])
+        groups.setdefault((*run.key, len(parts.builds_before(run.statement)), run.is_outside), [])
     for run in parts.runs:
-        key = (*run.key, run.is_outside)
+        key = (*run.key, len(parts.builds_before(run.statement)), run.is_outside)
         if key not in groups:  # the program alone, of one whose profiler starts the launcher
-            key = (*run.key, True)
+            key = (*key[:-1], True)
         number = run.statement.line
         if key in groups:
             groups[key].append(run)
@@ -349,6 +349,11 @@ class _ScriptReader:
         changed |= {name for name in self._setup_names if name.endswith("PATH")}
         if len(values) != len(statement.words) - 1 or changed & values.keys():
             return False
+        earlier = (s for s in self._script.statements if s.line < statement.line and (s.assigns or s.program == "cd"))
+        used = {name for s in earlier if not values.keys() & dict(s.assigns) for name in shell_names(s.text)}
+        if names := used & values.keys():
+            reason = "lines before it use its value of before"
+            self._report(statement, reason, understood=False, text=f"export {' '.join(sorted(names))}=...")
         self._parts.env.append((statement, values))
         return True
 

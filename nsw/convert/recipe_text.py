@@ -118,6 +118,13 @@ class ScriptParts:
         outside = [run.parts.words for run in self.runs if run.parts.words and not run.parts.is_inside_container]
         return {words.tool: words.path for words in outside if words.is_of_site}
 
+    def builds_before(self, statement: Statement) -> list[tuple[Text | None, Statement]]:
+        """The compilers' lines that are run before a statement."""
+        if not self.build:
+            return []
+        order = {id(each): number for number, each in enumerate(self.script.statements)}
+        return [(folder, built) for folder, built in self.build if order[id(built)] < order[id(statement)]]
+
     def report(
         self, source: Statement | Block, outcome: str, *, understood: bool = True, text: str | None = None
     ) -> None:
@@ -187,6 +194,7 @@ class _RecipeWriter:
         self._first = group[0]
         self._order = {id(statement): number for number, statement in enumerate(parts.script.statements)}
         self._orders = sorted(self._order[id(run.statement)] for run in group)
+        self._build = parts.builds_before(self._first.statement)
 
     def text(self, number: int, plan: str) -> str:
         """The whole text."""
@@ -339,7 +347,7 @@ class _RecipeWriter:
             yield f"  launcher: {_as_flow_yaml(self._launcher_keys(start))}\n"
         if first.parts.container is not None:
             yield f"  container: {_as_flow_yaml(self._container_keys(first.parts.container))}\n"
-        if parts.build:
+        if self._build:
             yield f"  build: {_as_flow_yaml({'command': self._build_command()})}\n"
 
     def _is_set_before(self, source: Statement) -> bool:
@@ -410,7 +418,7 @@ class _RecipeWriter:
         return keys
 
     def _files(self) -> list[str]:
-        build = self._parts.build
+        build = self._build
         words = [word.literal for run in self._group for word in run.parts.program]
         words += [word.literal for _, built in build for word in built.words]
         built_files = {PurePosixPath(after or "").name for word, after in pairwise(words) if word == "-o"}
@@ -425,7 +433,7 @@ class _RecipeWriter:
     def _build_command(self) -> str:
         """The compilers' lines, in the folder that the script changed to."""
         commands, folder = [], None
-        for target, statement in self._parts.build:
+        for target, statement in self._build:
             if target is not None and target != folder:
                 commands.append(f"cd {shell_word(target, 'the folder')}")
                 folder = target

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 from nsw.convert.from_script import convert
 from nsw.errors import UsageError
@@ -822,3 +823,20 @@ def test_a_wrapper_is_in_its_own_folder(converted, tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/w.sh").write_text('nsys profile python "$(dirname "$0")/a.py" "$@"\n')
     assert converted("srun bin/w.sh 1\n")[0].app.command == f"python {tmp_path}/bin/a.py 1"
+
+
+def test_a_program_that_is_built_again_between_its_runs_is_of_two_recipes(tmp_path):
+    lines = "nvcc -O0 m.cu -o a\nncu ./a\n./a\nnvcc -O3 m.cu -o a\nncu ./a\n"
+    made = convert(lines, tmp_path / "job.sh", site=None, sites="sites.yaml", recipe="recipe.yaml")
+    recipes = [yaml.safe_load(text) for _, text in made.recipes]
+    first = "nvcc -O0 m.cu -o a"
+    assert [recipe["app"]["build"]["command"] for recipe in recipes] == [first, f"{first} && nvcc -O3 m.cu -o a"]
+    assert [[kind for one in recipe["passes"] for kind in one] for recipe in recipes] == [
+        ["counters", "baseline"],
+        ["counters"],
+    ]
+
+
+def test_a_setting_of_what_was_used_before_is_named(converted):
+    _, unknown = converted("cd $HOME/x\nexport PATH=/a:$PATH\nexport HOME=/h OTHER=1\nnsys profile ./a\n")
+    assert unknown == ["export HOME=...: lines before it use its value of before"]
