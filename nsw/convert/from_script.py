@@ -251,6 +251,8 @@ class _ScriptReader:
             self._in_condition = program in TESTS and not statement.is_decided
         if statement.is_decided and (program in TESTS or program.startswith("((")):
             self._report(statement, "the script's own values decide it")
+        elif statement.before == "||" and program in PRINTING and not _writes_file(statement):
+            self._report(statement, PRINTS_ONLY)  # `|| true`, `|| exit 1`
         elif self._in_condition or statement.before == "||":
             self._report(statement, "a condition: not carried over", understood=False)
         elif (
