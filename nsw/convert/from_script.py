@@ -148,10 +148,11 @@ def _written_files(script: Script) -> dict[str, tuple[str, int]]:
 def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
     """The runs of each recipe: one program, built once, with and without a profiler."""
     groups: dict[tuple[Any, ...], list[Run]] = {}
+    builds = {id(run): tuple(built.text for _, built in parts.builds_before(run.statement)) for run in parts.runs}
     for run in [run for run in parts.runs if run.parts.words is not None] or parts.runs:
-        groups.setdefault((*run.key, len(parts.builds_before(run.statement)), run.is_outside), [])
+        groups.setdefault((*run.key, builds[id(run)], run.is_outside), [])
     for run in parts.runs:
-        key = (*run.key, len(parts.builds_before(run.statement)), run.is_outside)
+        key = (*run.key, builds[id(run)], run.is_outside)
         if key not in groups:  # the program alone, of one whose profiler starts the launcher
             key = (*key[:-1], True)
         number = run.statement.line
