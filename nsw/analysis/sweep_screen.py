@@ -22,6 +22,7 @@ from nsw.analysis.screen_table import (
     is_smaller_figure_better,
     kernel_columns,
     mean_gpu_busy_pct,
+    mfu_column,
     parameter_value_cell,
     parameter_value_text,
     screen_table,
@@ -88,6 +89,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
             )
             for name, unit in more_figures
         ),
+        mfu_column(summary, lambda c: c.id),
         (Column("busy_pct", busy_title, "whole %"), mean_gpu_busy_pct),
         (Column("least_busy_pct", "least busy GPU", "whole %"), least_gpu_busy_pct)
         if any(map(has_uneven_gpus, cases))

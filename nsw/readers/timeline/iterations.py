@@ -198,6 +198,7 @@ _UPDATE, _STEPS_REST = 10, 0.25
 _ALIKE_STEPS: Final = 0.02  # of their kernels: one has some more where gradients are clipped, or a number is shown
 _SLOW_STEP, _EQUAL_STEP = 1.3, 1.1  # times the usual one, that a slow one takes at least, and most others at most
 _LONG_STEP_NS: Final = 1e6  # of a step whose wait for the GPU costs little
+_PASSES: Final = 1.9  # of a step, each a repetition: two, where one at an end is cut off
 _SEVERAL_STEPS: Final = 2.5  # of an iteration: three, where one at an end is cut off
 
 
@@ -296,7 +297,7 @@ def _repetition_of_kernels(
         pauses = np.diff(launched)
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
         outer = _separated_repetition(launched, [long, *separators])
-        if outer is None and length <= _FEW_KERNELS:
+        if length <= _FEW_KERNELS and (outer is None or not _is_outer_repetition(outer[0], repeated[0])):
             outer = find_repetitions(names, starts, durations, outermost=True)
         longer = [by_input] if by_input is not None and 2 * len(by_input[0]) <= len(repeated[0]) else []
         longer += [outer] if outer is not None and _is_outer_repetition(outer[0], repeated[0]) else []
@@ -305,8 +306,13 @@ def _repetition_of_kernels(
         elif length <= _FEW_KERNELS and _is_only_inner(names, starts, repeated[0]):
             repeated = None
     steps = _training_steps(names, optimizers)
-    if steps is not None and (repeated is None or len(steps[0]) >= _SEVERAL_STEPS * len(repeated[0])):
-        repeated = steps  # what repeats holds several, of which some have more to do
+    # what repeats may hold several, of which some have more to do, or be a part of each, as a pass over time
+    if steps is not None and (
+        repeated is None
+        or len(steps[0]) >= _SEVERAL_STEPS * len(repeated[0])
+        or len(repeated[0]) >= _PASSES * len(steps[0])
+    ):
+        repeated = steps
     if repeated is None:
         return None
     finer = (_separated_repetition(launched, [times]) for times in separators)
@@ -511,12 +517,15 @@ def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
     equal = np.fft.ifft(np.abs(spectrum) ** 2).real[: max_lag + 1]
     equal /= len(window) - np.arange(max_lag + 1)
     likely = (np.argsort(-equal[1:], kind="stable")[:_LIKELY] + 1).tolist()
-    # small fractions of a lag too: where many multiples fit equally well the shortest may not be among the likely
+    # fractions of a lag too: where many multiples fit equally well the shortest may not be among the likely
     tried = sorted({*likely, *(lag // n for lag in likely for n in range(2, 33) if lag % n == 0)})
     shares = {lag: float((window[:-lag] == window[lag:]).mean()) for lag in tried}
     if max(shares.values()) < _EQUAL:
         return []
     best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
+    exact = (lag for lag in range(1, best // 2 + 1) if best % lag == 0 and bool((window[:-lag] == window[lag:]).all()))
+    if (shortest := next(exact, None)) is not None:
+        return [(shortest, True)]
     return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
 
 
