@@ -171,8 +171,8 @@ def _add_tables(tables: Any, origin: dict[str, Any], events: Any, starts: Any, c
     category = rows[:, 3].astype(np.int64)
     nothing = np.full(len(rows), -1, np.int64)
     work = Operations(
-        times[:, 0], times[:, 1], times[:, 2], np.zeros(len(rows), np.int64), category, nothing,
-        np.where(category == MEMORY, TO_GPU, -1), nothing, nothing, nothing,
+        times[:, 0], times[:, 1] - times[:, 0], times[:, 0] - times[:, 2], np.zeros(len(rows), np.int64), category,
+        nothing, np.where(category == MEMORY, TO_GPU, -1), nothing, nothing, nothing,
     )  # fmt: skip
     iterations = Iterations("nvtx", "step", marks[:-1], int(marks[-1]))
     phases = split_phases(work, iterations, 2)

@@ -9,7 +9,7 @@ from nsw.readers.timeline.phases import Operations, longest_gaps
 def work(*spans):
     start, end = (np.array([span[at] for span in spans], np.int64) for at in (0, 1))
     nothing = np.zeros(len(spans), np.int64)
-    return Operations(start, end, start, nothing, nothing)
+    return Operations(start, end - start, nothing, nothing, nothing)
 
 
 @pytest.mark.parametrize(

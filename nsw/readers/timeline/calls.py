@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.text.known_words import meaning_by_pattern
+from nsw.readers.timeline.columns import RunningSums, row_slices, search_near
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
@@ -40,17 +41,21 @@ class Calls:
     """What the host of a process calls, CUDA's and the system's, in order of their start; ns of the host's clock."""
 
     start: IntArray
-    end: IntArray
+    duration: IntArray
     kind: IntArray  # an index of CALL_KINDS
     lock_threads: int = 0  # threads of the process that wait for a lock with a time limit
     _covered: dict[tuple[int, ...], Covered] = field(default_factory=dict, repr=False, compare=False)
+
+    def ends(self, rows: Any) -> IntArray:
+        """When these calls end."""
+        return np.add(self.start[rows], self.duration[rows])
 
     def ends_of(self, starts: IntArray) -> IntArray:
         """When the calls that began at these times end; of none the time itself."""
         if not len(self.start):
             return starts
-        at = np.minimum(np.searchsorted(self.start, starts), len(self.start) - 1)
-        return np.where(self.start[at] == starts, self.end[at], starts)
+        at = np.minimum(search_near(self.start, starts), len(self.start) - 1)
+        return np.where(self.start[at] == starts, self.ends(at), starts)
 
     def time_in_kinds(self, *kinds: int) -> Covered:
         """The time in calls of these kinds, computed once for all who ask."""
@@ -59,10 +64,10 @@ class Calls:
             is_chosen[list(kinds)] = True
             chosen = is_chosen[self.kind]
             if not chosen.all():
-                self._covered[kinds] = Covered(self.start[chosen], self.end[chosen])
+                self._covered[kinds] = Covered(self.start[chosen], self.duration[chosen])
             else:
                 self._covered[kinds] = (
-                    Covered(self.start, self.end) if kinds == _ALL_KINDS else self.time_in_kinds(*_ALL_KINDS)
+                    Covered(self.start, self.duration) if kinds == _ALL_KINDS else self.time_in_kinds(*_ALL_KINDS)
                 )
         return self._covered[kinds]
 
@@ -72,29 +77,41 @@ def time_order(times: IntArray) -> Any:
     return slice(None) if bool((times[1:] >= times[:-1]).all()) else np.argsort(times, kind="stable")
 
 
-def reach(end: IntArray) -> IntArray:
-    """The latest of each end and those before it; the ends themselves where they are in order."""
-    return end if bool((end[1:] >= end[:-1]).all()) else np.maximum.accumulate(end)
-
-
 class Covered:
     """The time that intervals cover together."""
 
-    def __init__(self, start: IntArray, end: IntArray) -> None:
+    def __init__(self, start: IntArray, duration: IntArray) -> None:
         order = time_order(start)
-        self.start, self.reach = start[order], reach(end[order])
-        covered = self.reach - self.start
-        np.subtract(self.reach[1:], np.maximum(self.start[1:], self.reach[:-1]), out=covered[1:])
-        np.maximum(covered, 0, out=covered)
-        self.total = np.cumsum(covered, out=covered)
+        self.start, self._length = start[order], duration[order]
+        self._sums = RunningSums(len(start), self._covered_times(self._length))
+        self.total = self._sums.total
+
+    def _covered_times(self, duration: IntArray) -> Iterator[IntArray]:
+        """The time that each interval covers and none before it does; `_length` becomes that to the latest end so far."""
+        latest = np.iinfo(np.int64).min
+        for rows in row_slices(len(duration)):
+            start = self.start[rows]
+            end = start + duration[rows]
+            reach = np.maximum.accumulate(np.append(latest, end))
+            if self._length is duration and bool((reach[1:] > end).any()):
+                self._length = duration.copy()
+            if self._length is not duration:
+                self._length[rows] = reach[1:] - start
+            yield np.maximum(reach[1:] - np.maximum(start, reach[:-1]), 0)
+            latest = reach[-1]
+
+    def reach(self, rows: Any) -> IntArray:
+        """The latest end of each of these intervals, in order of their start, and of those before it."""
+        return np.add(self.start[rows], self._length[rows])
 
     def covered_before(self, times: IntArray) -> IntArray:
         """How much of the time before each of these moments is covered, ns."""
         if not len(self.start):
             return np.zeros(len(times), np.int64)
-        at = np.searchsorted(self.start, times, "right") - 1
-        until = np.where(at >= 0, self.total[at] - np.maximum(self.reach[at] - times, 0), 0)
-        return np.asarray(until)
+        count = search_near(self.start, times, "right")
+        return np.asarray(
+            self._sums.before(count) - np.where(count > 0, np.maximum(self.reach(count - 1) - times, 0), 0)
+        )
 
     def covered_within(self, start: IntArray, end: IntArray) -> IntArray:
         """How much of each stretch is covered, ns."""

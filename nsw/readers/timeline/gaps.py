@@ -28,8 +28,8 @@ from nsw.readers.timeline.calls import (
     WRITE,
     Calls,
     Covered,
-    reach,
 )  # fmt: skip
+from nsw.readers.timeline.columns import narrowest_copy, row_slices
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     FROM_GPU,
@@ -43,7 +43,7 @@ from nsw.readers.timeline.phases import (
 from nsw.readers.timeline.statistics import distinct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsw.readers.timeline.phases import Operations, Phased, Timeline
     from nsw.readers.timeline.statistics import IntArray
@@ -67,7 +67,6 @@ SHORT_NS, LONG_NS = (
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
 _GRAIN_NS: Final = 100  # of a recording: no operation begins sooner behind another for which it waits
 _PAGES: Final = 256 << 10  # bytes that a page fault moves at most; a prefetch moves 2 MiB at once
-_GAPS: Final = 1 << 14  # looked at together, so that memory does not grow with them
 _PART: Final = 0.25  # of a gap: calls that take as much explain it
 _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a single value
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
@@ -101,14 +100,15 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
             stretches = usual_stretches(work, timeline.phased, timeline.calls)
             shared = timeline.origin | ({"device": device} if device >= 0 else {})
             in_phase = shared | {"phase": "all" if timeline.phased is None else "steady"}
+            busy = Covered(work.start, work.duration)
             for name, rows in (
-                ("gaps", _gap_rows(work, stretches, timeline.calls)),
+                ("gaps", _gap_rows(work, busy, stretches, timeline.calls)),
                 ("host_copies", _copy_rows(work, stretches)),
-                ("gpu_use", [_use_row(work, stretches, timeline.calls, timeline.phased)]),
-                ("collectives", _collective_rows(work, timeline.phased)),
+                ("gpu_use", [_use_row(work, busy, stretches, timeline)]),
+                ("collectives", _collective_rows(work, busy, timeline.phased)),
             ):  # fmt: skip
                 tables[name] += [(shared if name == "collectives" else in_phase) | row for row in rows]
-            del recorded, work  # before those of the next GPU are copied
+            del recorded, work, busy  # before those of the next GPU are copied
     return tables
 
 
@@ -134,38 +134,50 @@ def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None
         return edges[:-1][usual], edges[1:][usual]
     kernels = work.category != MEMORY
     first = work.start[kernels] if kernels.any() else work.start
-    return first.min(keepdims=True), work.end.max(keepdims=True)
+    return first.min(keepdims=True), work.ends().max(keepdims=True)
 
 
 def _is_in_stretches(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
     """Which of some times in order lie in one of the stretches, which follow one another."""
-    bounds = np.stack([np.searchsorted(times, edge) for edge in stretches], axis=1).ravel()
+    near = slice(0)
+    if len(times):
+        near = slice(
+            *np.searchsorted(stretches[1], times[:1], "right"), *np.searchsorted(stretches[0], times[-1:], "right")
+        )
+    bounds = np.stack([np.searchsorted(times, edge[near]) for edge in stretches], axis=1).ravel()
     is_inside = np.arange(len(bounds) + 1) % 2 == 1
     return np.repeat(is_inside, np.diff(bounds, prepend=0, append=len(times)))
 
 
-def _gap_rows(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls | None) -> list[Row]:
+def _gaps(work: Operations, busy: Covered, shortest: int) -> Iterator[IntArray]:
+    """Yield the operations behind which a GPU has no work for so many ns or longer, some at a time."""
+    for rows in row_slices(len(work.start) - 1):
+        idle = work.start[rows.start + 1 : rows.stop + 1] - busy.reach(rows)
+        yield np.flatnonzero(idle >= shortest) + rows.start
+
+
+def _gap_rows(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArray], calls: Calls | None) -> list[Row]:
     """The gaps between a GPU's operations, one row a cause and length.
 
     Args:
         work: The operations of one GPU, in order of their start.
+        busy: The time that they cover.
         stretches: Starts and ends of what is looked at, ns.
         calls: What the host calls; None: not recorded.
     """
-    busy = reach(work.end)
-    gap = np.flatnonzero((work.start[1:] >= busy[:-1] + _GRAIN_NS) & _is_in_stretches(busy[:-1], stretches))
-    before = gap  # the operation that ended there
-    if busy is not work.end:
-        before = np.maximum.accumulate(np.where(work.end == busy, np.arange(len(busy), dtype=np.int32), 0))[gap]
-    del busy
     lengths: dict[int, list[IntArray]] = {}
     sums: dict[int, dict[str, int]] = {}
-    for at in range(0, len(gap), _GAPS):
-        part = slice(at, at + _GAPS)
-        codes, columns = _gap_causes(work, before[part], gap[part] + 1, calls)
+    last = 0  # the operation that ends last so far
+    for rows in row_slices(len(work.start) - 1):
+        begin = busy.reach(rows)
+        before = np.maximum.accumulate(np.where(work.ends(rows) == begin, np.arange(rows.start, rows.stop), last))
+        last = int(before[-1])
+        is_gap = work.start[rows.start + 1 : rows.stop + 1] - begin >= _GRAIN_NS
+        gap = np.flatnonzero(is_gap & _is_in_stretches(begin, stretches))
+        codes, columns = _gap_causes(work, before[gap], gap + rows.start + 1, calls)
         for code in np.flatnonzero(np.bincount(codes)).tolist():
             mine = codes == code
-            lengths.setdefault(code, []).append(columns["total_ns"][mine])
+            lengths.setdefault(code, []).append(narrowest_copy(columns["total_ns"][mine]))
             so_far = sums.setdefault(code, dict.fromkeys(columns, 0))
             sums[code] = {name: so_far[name] + int(values[mine].sum()) for name, values in columns.items()}
     return [
@@ -188,7 +200,7 @@ def _gap_causes(
         behind: The one that ends it.
         calls: What the host calls; None: not recorded.
     """
-    begin, until, launched = work.end[before], work.start[behind], work.launched[behind]
+    begin, until, launched = work.ends(before), work.start[behind], work.launches(behind)
     length = until - begin
     cause = np.full(len(length), BY_LAUNCH)
     to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(length), bool)
@@ -249,8 +261,8 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
     if not len(copies):
         return []
     kernels = work.category != MEMORY
-    covered = Covered(work.start[kernels], work.end[kernels])
-    start, end, code = work.start[copies], work.end[copies], work.way[copies] * 8 + work.memory[copies] + 1
+    covered = Covered(work.start[kernels], work.duration[kernels])
+    start, end, code = work.start[copies], work.ends(copies), work.way[copies] * 8 + work.memory[copies] + 1
     alone = end - start - covered.covered_within(start, end)
     middle = (int(stretches[0][0]) + int(stretches[1][-1])) // 2
     rows = []
@@ -269,30 +281,29 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
     return rows
 
 
-def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls | None, phases: Phased | None) -> Row:
-    """How a GPU is used."""
-    start, end = stretches
+def _use_row(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArray], timeline: Timeline) -> Row:
+    """How a GPU is used, by its operations in order of their start and the time that they cover."""
+    (start, end), calls, phases = stretches, timeline.calls, timeline.phased
     inside = _is_in_stretches(work.start, stretches)
     kernels = (work.category != MEMORY) & inside
-    busy_ns = float(Covered(work.start, work.end).covered_within(start, end).sum())
-    computing = Covered(work.start[kernels], work.end[kernels]).total[-1:]
-    took = (work.end - work.start)[kernels]
+    busy_ns = float(busy.covered_within(start, end).sum())
+    took = work.duration[kernels]
     talk = work.category == COMMUNICATION
     row: Row = {
         "iterations": None if phases is None else len(start),
         "span_ns": float((end - start).sum()), "busy_ns": busy_ns,
         "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
         "communication_ns": float(took[talk[kernels]].sum()),
-        "computing_ns": float(computing.sum()),
+        "computing_ns": float(Covered(work.start[kernels], took).total),
     }  # fmt: skip
     if (talk & inside).any():
-        lasted = (work.end - work.start)[talk & inside]
+        lasted = work.duration[talk & inside]
         row["collectives"], row["collective_ns"] = len(lasted), float(np.median(lasted))
         if work.blocks is not None:
             row["channels"] = int(np.median(work.blocks[talk & inside][lasted >= np.median(lasted)]))
     if calls is not None:
         steady = stretches if phases is None else (phases.edges[phases.warmup :][:1], phases.edges[-1:])
-        row["compiles"], row["late_compiles"], row["compile_ns"] = _compile_gaps(work, steady, calls)
+        row["compiles"], row["late_compiles"], row["compile_ns"] = _compile_gaps(work, busy, steady, calls)
         values = np.flatnonzero(_is_small_copy_back(work, inside))
         called = calls.kind[_is_in_stretches(calls.start, stretches)]
         row["launches"] = int((called == LAUNCH).sum())
@@ -311,8 +322,8 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         row["streams"] = sum(ns >= _WORKS * int(took.sum()) for ns in in_streams)
         in_default = work.stream[inside] == _DEFAULT_STREAM
         first = np.flatnonzero(in_default[1:] & ~in_default[:-1])
-        alone = work.start[inside][first + 1] >= reach(work.end[inside])[first] if len(first) else first
-        row["default_stream"] = int(np.count_nonzero(alone))  # none beside
+        covered = Covered(work.start[inside], work.duration[inside]) if len(first) else busy
+        row["default_stream"] = int(np.count_nonzero(covered.start[first + 1] >= covered.reach(first)))  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
         kernel_blocks = work.blocks[kernels & ~talk]
@@ -321,7 +332,7 @@ def _use_row(work: Operations, stretches: tuple[IntArray, IntArray], calls: Call
         edges = phases.edges[phases.warmup :]  # slow iterations too
         computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))
         row["delayed_pct"] = _delayed_kernels_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_slow_period(phases, work, calls) | _host_pace(phases, calls) if phases is not None else {})
+    return row | (_slow_period(phases, work, busy, calls) | _host_pace(phases, calls) if phases is not None else {})
 
 
 def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
@@ -336,7 +347,7 @@ def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray)
     """
     if work.kernel is None or work.blocks is None or not len(rows):
         return 0.0
-    took, keys = (work.end - work.start)[rows], (work.kernel[rows], work.blocks[rows])
+    took, keys = work.duration[rows], (work.kernel[rows], work.blocks[rows])
     iteration_numbers = np.searchsorted(iterations, work.start[rows], side="right")
     order = np.lexsort((iteration_numbers, *keys))
     new = _starts_new_group(iteration_numbers[order], *(key[order] for key in keys))
@@ -358,17 +369,18 @@ def _starts_new_group(*columns: IntArray) -> Any:
     return np.append(True, np.any([column[1:] != column[:-1] for column in columns], axis=0))
 
 
-def _compile_gaps(work: Operations, stretches: tuple[IntArray, IntArray], calls: Calls) -> tuple[int, int, float]:
+def _compile_gaps(
+    work: Operations, busy: Covered, stretches: tuple[IntArray, IntArray], calls: Calls
+) -> tuple[int, int, float]:
     """Gaps so long that a module which is loaded in them was compiled: how many, how many late, how long (ns).
 
     Late is behind half of the work: at their first use libraries are loaded, which may take most of a short run.
     """
-    until, begin = work.start[1:], reach(work.end)[:-1]
-    rows = np.flatnonzero(until - begin >= _COMPILES_NS)
-    rows = rows[_is_in_stretches(begin[rows], stretches)]
-    rows = rows[calls.time_in_kinds(LOAD).covered_within(begin[rows], until[rows]) > 0]
-    late = rows >= len(begin) // 2
-    return len(rows), int(late.sum()), float((until - begin)[rows].sum())
+    rows = np.concatenate([np.zeros(0, np.int64), *_gaps(work, busy, _COMPILES_NS)])
+    rows = rows[_is_in_stretches(busy.reach(rows), stretches)]
+    rows = rows[calls.time_in_kinds(LOAD).covered_within(busy.reach(rows), work.start[rows + 1]) > 0]
+    late = rows >= (len(work.start) - 1) // 2
+    return len(rows), int(late.sum()), float((work.start[rows + 1] - busy.reach(rows)).sum())
 
 
 def _host_pace(phases: Phased, calls: Calls | None) -> Row:
@@ -379,23 +391,25 @@ def _host_pace(phases: Phased, calls: Calls | None) -> Row:
     waits = calls.time_in_kinds(SYNCHRONISE, COPY).covered_within(starts[:-1], starts[1:])
     longest = phases.warmup + int(np.argmax(phases.durations[phases.warmup :]))
     since, until = phases.edges[longest : longest + 1], phases.edges[longest + 1 : longest + 2]
-    near = np.flatnonzero(calls.end[: int(np.searchsorted(calls.start, until[0]))] >= since[0])
-    kind, start, end = calls.kind[near], calls.start[near], calls.end[near]
+    first, last = np.searchsorted(calls.start, (since[0] - int(calls.duration.max()), until[0])).tolist()
+    near = np.flatnonzero(calls.ends(slice(first, last)) >= since[0]) + first
+    kind, start, took = calls.kind[near], calls.start[near], calls.duration[near]
     # a launch that takes so long loads its kernel first, or waits for room in the queue of a busy GPU
-    loads = (kind == LOAD) | ((kind == LAUNCH) & (end - start >= _LOADS_NS))
+    loads = (kind == LOAD) | ((kind == LAUNCH) & (took >= _LOADS_NS))
     return {
         "host_ns": float(np.median(np.diff(starts) - waits)),
-        "slowest_load_ns": float(Covered(start[loads], end[loads]).covered_within(since, until).sum()),
+        "slowest_load_ns": float(Covered(start[loads], took[loads]).covered_within(since, until).sum()),
         "slowest_spawns": int(((kind == SPAWN) & (start >= since)).sum()),
     }
 
 
-def _slow_period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
+def _slow_period(phases: Phased, work: Operations, busy: Covered, calls: Calls | None) -> Row:
     """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's, or its input's.
 
     Args:
         phases: The iterations.
-        work: The operations of one GPU.
+        work: The operations of one GPU, in order of their start.
+        busy: The time that they cover.
         calls: What the host calls; None: not recorded.
     """
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
@@ -418,8 +432,8 @@ def _slow_period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
     if calls is not None:
         edges = phases.edges[phases.warmup :]
         for column, times in (
-            ("slower_input_ns", _receiving_times(work, calls, edges)),
-            ("slower_results_ns", _times_behind_results(work, edges)),
+            ("slower_input_ns", _receiving_times(_gaps_before_input(work, busy), calls, edges)),
+            ("slower_results_ns", _times_behind_results(work, busy, edges)),
         ):
             host[column] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
         host["slower_spawns"] = int((calls.time_in_kinds(SPAWN).covered_within(edges[:-1], edges[1:]) > 0)[slow].sum())
@@ -432,19 +446,18 @@ def _slow_period(phases: Phased, work: Operations, calls: Calls | None) -> Row:
     }  # fmt: skip
 
 
-def _receiving_times(work: Operations, calls: Calls, edges: IntArray) -> IntArray:
+def _receiving_times(gaps: tuple[IntArray, IntArray], calls: Calls, edges: IntArray) -> IntArray:
     """How long in each iteration the host reads or receives in gaps that end with a copy to the GPU, ns."""
-    begin, end = _gaps_before_input(work)
+    begin, end = gaps
     read_ns = np.append(0, np.cumsum(calls.time_in_kinds(READ, RECEIVE).covered_within(begin, end)))
     return np.asarray(np.diff(read_ns[np.searchsorted(end, edges, "right")]))
 
 
-def _times_behind_results(work: Operations, edges: IntArray) -> IntArray:
+def _times_behind_results(work: Operations, busy: Covered, edges: IntArray) -> IntArray:
     """How long the GPU has no work in each iteration behind copies of more than a few bytes to the host, ns."""
-    reach = np.maximum.accumulate(work.end)
-    gap = np.flatnonzero(work.start[1:] > reach[:-1])
-    gap = gap[_is_copy_back(work, gap) & ~_is_small_copy_back(work, gap)]
-    idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - reach[gap]))
+    gaps = (gap[_is_copy_back(work, gap) & ~_is_small_copy_back(work, gap)] for gap in _gaps(work, busy, 1))
+    gap = np.concatenate([np.zeros(0, np.int64), *gaps])
+    idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - busy.reach(gap)))
     return np.asarray(np.diff(idle_ns[np.searchsorted(work.start[gap + 1], edges, "right")]))
 
 
@@ -457,32 +470,34 @@ def _constant_distance(slow: Any) -> int | None:
     return period if counts.max() >= _REGULAR * counts.sum() and period > 1 else None
 
 
-def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
+def _collective_rows(work: Operations, busy: Covered, phases: Phased | None) -> list[Row]:
     """The collectives of the steady state on one GPU, one row each, in order of their start; none without iterations.
 
     A collective ends on all GPUs when the last one has come, so that those of one collective tell who came last by
     their durations alone, whatever the clocks of their nodes say.
 
     Args:
-        work: The operations on that GPU; times in ns.
+        work: The operations on that GPU, in order of their start; times in ns.
+        busy: The time that they cover.
         phases: The iterations.
     """
     if phases is None or not bool((work.category == COMMUNICATION).any()):
         return []
     first, end = phases.host[1], phases.host[2]
-    places = np.flatnonzero((work.category == COMMUNICATION) & (work.launched >= first) & (work.launched < end))
-    places = places[np.argsort(work.start[places], kind="stable")][:_MOST_COLLECTIVES]
+    every = np.flatnonzero(work.category == COMMUNICATION)
+    launched = work.launches(every)
+    places = every[(launched >= first) & (launched < end)][:_MOST_COLLECTIVES]
     if not len(places):
         return []
-    start, duration = work.start[places], work.end[places] - work.start[places]
-    iteration = np.searchsorted(phases.iterations.starts, work.launched[places], "right") - 1
+    start, duration = work.start[places], work.duration[places].astype(np.int64)
+    iteration = np.searchsorted(phases.iterations.starts, work.launches(places), "right") - 1
     number = np.arange(len(places)) - np.searchsorted(iteration, iteration)
     computes, communicates = work.category == KERNEL, work.category == COMMUNICATION
-    computing = Covered(work.start[computes], work.end[computes])
-    own = Covered(work.start[~communicates], work.end[~communicates])
-    busy = Covered(work.start, work.end)
-    waits = Covered(*_gaps_before_input(work))
-    earlier = work.start[communicates & (work.launched < first)]
+    computing = Covered(work.start[computes], work.duration[computes])
+    own = Covered(work.start[~communicates], work.duration[~communicates])
+    begin, until = _gaps_before_input(work, busy)
+    waits = Covered(begin, until - begin)
+    earlier = work.start[every[launched < first]]
     before = int(earlier.max()) if len(earlier) else int(phases.edges[phases.warmup])
     since, until = np.append(min(before, int(start[0])), start[:-1]), start
     computing_ns, own_ns = computing.covered_within(since, until), own.covered_within(since, until)
@@ -496,11 +511,8 @@ def _collective_rows(work: Operations, phases: Phased | None) -> list[Row]:
     return [dict(zip(columns, row, strict=True)) for row in values]
 
 
-def _gaps_before_input(work: Operations) -> tuple[IntArray, IntArray]:
+def _gaps_before_input(work: Operations, busy: Covered) -> tuple[IntArray, IntArray]:
     """Begin and end of the gaps without work that end with a copy to the GPU, in order."""
-    if work.way is None:
-        return work.start[:0], work.end[:0]
-    order = np.argsort(work.start, kind="stable")
-    start, reach = work.start[order], np.maximum.accumulate(work.end[order])
-    gap = np.flatnonzero((start[1:] > reach[:-1]) & (work.way[order][1:] == TO_GPU))
-    return reach[gap], start[gap + 1]
+    way = np.full(len(work.start), -1, np.int8) if work.way is None else work.way
+    gap = np.concatenate([np.zeros(0, np.int64), *(gap[way[gap + 1] == TO_GPU] for gap in _gaps(work, busy, 1))])
+    return busy.reach(gap), work.start[gap + 1]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from nsw.readers.timeline.calls import time_order
+from nsw.readers.timeline.columns import RunningSums
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -80,14 +81,13 @@ class LaunchedWork:
     def __init__(self, launched: IntArray, durations: IntArray) -> None:
         order = time_order(launched)
         self._launched = launched[order]
-        self._total = np.zeros(len(launched) + 1, np.int64)
-        np.cumsum(durations[order], out=self._total[1:])
+        self._sums = RunningSums.of_values(durations[order])
 
     def share_launched_by(self, marks: Marks) -> float:
         """How much of the work from the first mark on the marks launch, 0 to 1; 1 where there is no work."""
         at = np.searchsorted(self._launched, np.concatenate((marks.starts, marks.ends)))
-        total = self._total[at].astype(float)
-        rest = float(self._total[-1]) - float(total[0])
+        total = self._sums.before(at).astype(float)
+        rest = float(self._sums.total) - float(total[0])
         count = len(marks.starts)
         return float((total[count:] - total[:count]).sum()) / rest if rest > 0 else 1.0
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import Covered, reach, time_order
+from nsw.readers.timeline.calls import Covered, time_order
+from nsw.readers.timeline.columns import RunningSums, select_rows
 from nsw.readers.timeline.statistics import distinct, duration_statistics, with_shares
 
 if TYPE_CHECKING:
@@ -50,16 +51,20 @@ KERNEL, COMMUNICATION, MEMORY = range(3)  # what an operation is: COMMUNICATION 
 TO_GPU, FROM_GPU, ON_GPU = range(3)  # the way of a copy
 MEMORIES: Final = ("pageable", "pinned", "managed")  # of the host, that a copy reads or writes
 _CLEARLY: Final = 1.25  # times the median
+_ALL: Final = slice(None)
 WORKED_ON: Final = 0.05  # of the time of the kernels on the GPU that has most of it
 
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """GPU work of one process, in any order; times in ns. A device that is not known is below zero."""
+    """GPU work of one process, in any order; times in ns. A device that is not known is below zero.
+
+    Of the times only the starts are whole: the others take a half or a quarter of the memory.
+    """
 
     start: IntArray
-    end: IntArray
-    launched: IntArray  # by the host's clock; the start where no call is known
+    duration: IntArray
+    delay: IntArray  # from the launch, by the host's clock, to the start; 0 where no call is known
     device: IntArray
     category: IntArray  # KERNEL, COMMUNICATION or MEMORY
     # where a report tells them, else None; -1 where one operation has none
@@ -69,6 +74,14 @@ class Operations:
     stream: IntArray | None = None
     blocks: IntArray | None = None  # of kernels
     kernel: IntArray | None = None  # of kernels: alike where their names are
+
+    def ends(self, rows: Any = _ALL) -> IntArray:
+        """When these operations end."""
+        return np.add(self.start[rows], self.duration[rows])
+
+    def launches(self, rows: Any = _ALL) -> IntArray:
+        """When these operations were launched."""
+        return np.subtract(self.start[rows], self.delay[rows])
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +167,9 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
         warmup: How many of them are warm-up; by default as many as take clearly longer than the later ones.
     """
     starts, marks = iterations.starts, [*iterations.starts.tolist(), iterations.end]
-    ordered = order_operations(work, work.launched)
-    at = np.searchsorted(ordered.launched, marks)
+    work = Operations(work.start, work.duration, work.delay, work.device, work.category)
+    ordered = order_operations(work, work.launches())
+    at = np.searchsorted(ordered.launches(), marks)
     devices = gpus_worked_on(_select_operations(ordered, slice(at[0], at[-1]))) or gpus_worked_on(work)
     edges = _iteration_edges(_on_devices(ordered, devices), iterations)
     count = _warmup_count(edges[1:] - edges[:-1]) if warmup is None else min(warmup, len(starts) - 1)
@@ -163,7 +177,7 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
     busy, gpus = [], []
     for device in devices:
         mine = _on_devices(ordered, [device])
-        busy.append(_busy_between(mine.start, mine.end, edges))
+        busy.append(_busy_between(mine.start, mine.duration, edges))
         gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1]))
         del mine  # before those of the next GPU are copied
     return Phased(
@@ -171,7 +185,7 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
         count,
         host,
         edges,
-        _sums_between(ordered.end - ordered.start, at),
+        _sums_between(ordered.duration, at),
         _mean_busy(busy, edges),
         tuple(gpus),
     )
@@ -179,8 +193,8 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
 
 def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray, busy: IntArray) -> OnGpu:
     """What the iterations do on the GPU whose operations these are, in order of launch, and that is busy so long."""
-    at = np.searchsorted(work.launched, marks)
-    durations = work.end - work.start
+    at = np.searchsorted(work.launches(), marks)
+    durations = work.duration
     gpu = _sums_between(durations, at)[1:-1]
     memory, communication = (
         _sums_between(np.where(of_kind, durations, 0), at)[1:-1]
@@ -190,7 +204,7 @@ def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray
     )
 
     def at_work_on(mine: Any) -> IntArray:
-        return _busy_between(work.start[mine], work.end[mine], edges)[1:-1]
+        return _busy_between(work.start[mine], work.duration[mine], edges)[1:-1]
 
     kernels = at_work_on(work.category != MEMORY) if memory.any() else busy
     computing = at_work_on(work.category == KERNEL) if communication.any() else kernels
@@ -212,15 +226,20 @@ def gpus_worked_on(work: Operations) -> list[int]:
     if bool((work.device == work.device[0]).all()):
         return [int(work.device[0])]
     counts = np.ones(len(work.start), bool) if bool((work.category == MEMORY).all()) else work.category != MEMORY
-    durations = (work.end - work.start)[counts]
-    device = work.device[counts]
-    took = {one: int(durations[device == one].sum()) for one in distinct(device)}
+    took = {
+        device: int(work.duration[mine].sum())
+        for device in distinct(work.device)
+        if (mine := counts & (work.device == device)).any()
+    }
     most = max(took.values())
     return sorted(one for one, ns in took.items() if ns >= WORKED_ON * most)
 
 
 def _select_operations(work: Operations, which: Any) -> Operations:
-    columns: Any = (None if (column := getattr(work, c)) is None else column[which] for c in work.__slots__)
+    count = len(work.start[which])
+    columns: Any = (
+        None if (c := getattr(work, name)) is None else select_rows(c, which, count) for name in work.__slots__
+    )
     return Operations(*columns)
 
 
@@ -254,18 +273,18 @@ def shared_warmup(processes: list[Phased]) -> int | None:
 
 def _iteration_edges(work: Operations, iterations: Iterations) -> IntArray:
     """The iterations' starts and the last one's end, by their operations in order of launch."""
-    at = np.searchsorted(work.launched, [*iterations.starts.tolist(), iterations.end])
+    at = np.searchsorted(work.launches(), [*iterations.starts.tolist(), iterations.end])
     has_work = np.diff(at) > 0
     edges = np.append(iterations.starts, iterations.end)
     if iterations.found_by == "profiler_step":  # from mark to mark, or to the end of its work where that is later
-        reach = np.maximum.accumulate(np.concatenate((edges[:1], work.end)))
+        reach = np.maximum.accumulate(np.concatenate((edges[:1], work.ends())))
         return np.maximum.accumulate(np.maximum(edges, reach[at]))
     if 2 * int(has_work.sum()) < len(has_work):
         return edges
     heads = at[:-1][has_work]
     inside = slice(int(at[0]), int(at[-1]))
     edges[:-1][has_work] = np.minimum.reduceat(work.start[inside], heads - at[0])
-    edges[-1] = work.end[inside].max()
+    edges[-1] = work.ends(inside).max()
     if iterations.found_by != "kernel_sequence":  # the next one would begin behind the mark, as late as the others do
         late = edges[:-1][has_work] - iterations.starts[has_work]
         # no later than the first: all together take no longer than from the first mark to the end of the last
@@ -276,9 +295,8 @@ def _iteration_edges(work: Operations, iterations: Iterations) -> IntArray:
 
 def _sums_between(values: IntArray, at: IntArray) -> IntArray:
     """The sums of the values before the first place, between each and the next, and after the last."""
-    total = np.zeros(len(values) + 1, np.int64)
-    np.cumsum(values, out=total[1:])
-    return np.diff(total[at], prepend=0, append=total[-1])
+    sums = RunningSums.of_values(values)
+    return np.diff(sums.before(at), prepend=0, append=sums.total)
 
 
 def _warmup_count(durations: IntArray) -> int:
@@ -299,26 +317,24 @@ def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
     """The longest time between each edge and the next in which no GPU was at work; ns, one less than edges."""
     if len(edges) < 2:
         return np.zeros(0, np.int64)
-    work = order_operations(work, work.start)
-    at, busy = np.searchsorted(work.start, edges, "right"), reach(work.end)
-    before = np.append(busy, edges[0])[at - 1]  # when what began before each edge ends
+    covered = Covered(work.start, work.duration)
+    at = np.searchsorted(covered.start, edges, "right")
+    before = np.where(at > 0, covered.reach(at - 1), edges[0]) if len(covered.start) else edges[:1].repeat(len(edges))
     longest: IntArray = np.maximum(edges[1:] - np.maximum(edges[:-1], before[1:]), 0)
     heads = np.flatnonzero(np.diff(at))
     if len(heads):
-        gaps = work.start[at[0] : at[-1]].copy()
-        gaps[1:] -= busy[at[0] : at[-1] - 1]
+        gaps = covered.start[at[0] : at[-1]].copy()
+        gaps[1:] -= covered.reach(slice(at[0], at[-1] - 1))
         first = at[heads] - at[0]
-        gaps[first] = work.start[at[heads]] - np.maximum(edges[heads], before[heads])
+        gaps[first] = covered.start[at[heads]] - np.maximum(edges[heads], before[heads])
         longest[heads] = np.maximum(longest[heads], np.maximum.reduceat(gaps, first))
     return longest
 
 
-def _busy_between(start: IntArray, end: IntArray, edges: IntArray) -> IntArray:
+def _busy_between(start: IntArray, duration: IntArray, edges: IntArray) -> IntArray:
     """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns."""
-    if not len(start):
-        return np.zeros(len(edges) + 1, np.int64)
-    covered = Covered(start, end)
-    return np.diff(covered.covered_before(edges), prepend=0, append=covered.total[-1])
+    covered = Covered(start, duration)
+    return np.diff(covered.covered_before(edges), prepend=0, append=covered.total)
 
 
 _NO_ITERATIONS: Final = "no NVTX range, step marker or sequence of kernels repeats"
@@ -377,11 +393,11 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
         work = timeline.work
         at_first = np.array([first], np.int64)
         on_gpus = of_each_device(work, None)
-        busy = _mean_busy([_busy_between(mine.start, mine.end, at_first) for _, mine in on_gpus], at_first)
+        busy = _mean_busy([_busy_between(mine.start, mine.duration, at_first) for _, mine in on_gpus], at_first)
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _no_iterations_reason(timeline),
             "start_ns": first, "duration_ns": last - first,
-            "gpu_ns": float((work.end - work.start).sum()), "gpu_busy_ns": float(busy.sum()),
+            "gpu_ns": float(work.duration.sum()), "gpu_busy_ns": float(busy.sum()),
         }  # fmt: skip
         return [timeline.origin | row]
     edges = np.maximum.accumulate(np.array([first, *phases.bounds, last], np.int64)).tolist()
@@ -466,12 +482,14 @@ def _gpu_rows(timeline: Timeline) -> list[Row]:
     work, one = timeline.work, timeline.phased
     worked = frozenset(gpus_worked_on(work) if one is None else (gpu.device for gpu in one.gpus))
     rows = []
-    took, inside = work.end - work.start, None
+    took, inside = work.duration, None
     if one is not None:
-        inside = (work.launched >= one.iterations.starts[0]) & (work.launched < one.iterations.end)
+        launched = work.launches()
+        inside = (launched >= one.iterations.starts[0]) & (launched < one.iterations.end)
+        del launched  # 8 bytes an operation
     for device in sorted({*distinct(work.device), *timeline.contexts}):
         mine = work.device == device
-        copies = int((work.category[mine] == MEMORY).sum())
+        copies = int(np.count_nonzero(mine & (work.category == MEMORY)))
         row = timeline.origin | _device_column(device) | {
             "works": device in worked, "kernels": int(mine.sum()) - copies, "copies": copies,
             "gpu_ns": int(took[mine].sum()),

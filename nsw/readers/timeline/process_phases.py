@@ -106,7 +106,7 @@ class Recorded:
         launched = assumed_launches(self.launched, self.start, self.launched < 0)
         ways, memories = self._copy_ways()
         return Operations(
-            self.start, self.start + self.duration, launched, self.device, categories, self.size, ways,
+            self.start, self.duration, self.start - launched, self.device, categories, self.size, ways,
             memories if self.memory is None else self.memory, self.stream,
         )  # fmt: skip
 
@@ -134,7 +134,7 @@ class Recorded:
         kinds = call_kinds([self.names[c] for c in codes.tolist()])[code]
         order = time_order(self.call_start)
         start = self.call_start[order]
-        return Calls(start, start + self.call_duration[order], kinds[order])
+        return Calls(start, self.call_duration[order], kinds[order])
 
 
 def tables_of_process(
@@ -179,7 +179,7 @@ def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int
     iterations = iterations_of(recorded, work, named_step) if len(work.start) else None
     if iterations is None:
         return None
-    return [PHASES[code] for code in split_phases(work, iterations, warmup).phase_codes(work.launched).tolist()]
+    return [PHASES[code] for code in split_phases(work, iterations, warmup).phase_codes(work.launches()).tolist()]
 
 
 def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
@@ -195,7 +195,7 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     """
     if named_step is None and recorded.steps is not None:
         return recorded.steps
-    launched = LaunchedWork(work.launched, work.end - work.start)
+    launched = LaunchedWork(work.launches(), work.duration)
     iterations = iterations_by_marks(recorded.marks, launched, named_step=named_step)
     if iterations is None and named_step is not None:
         iterations = iterations_by_marks(recorded.marks, launched)
@@ -208,9 +208,9 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     )
     kernels = without_trials(_own_kernels(recorded, work), autotuners)
     if work.way is None:
-        return iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=np.sort(work.launched))
-    from_gpu, to_gpu = (work.launched[work.way == way] for way in (FROM_GPU, TO_GPU))
-    return iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launched))
+        return iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=np.sort(work.launches()))
+    from_gpu, to_gpu = (work.launches(work.way == way) for way in (FROM_GPU, TO_GPU))
+    return iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launches()))
 
 
 def _own_kernels(recorded: Recorded, work: Operations) -> Kernels:
@@ -223,7 +223,7 @@ def _own_kernels(recorded: Recorded, work: Operations) -> Kernels:
         recorded.gpu_name[kernels],
         work.start[kernels],
         recorded.duration[kernels],
-        work.launched[kernels],
+        work.launches(kernels),
         work.device[kernels],
     )
 
@@ -286,7 +286,7 @@ def _by_phase(recorded: Recorded, work: Operations, phases: Phased) -> list[Row]
     groups = Groups.from_durations(
         recorded.gpu_name * 4 + recorded.gpu_kind,
         recorded.duration,
-        device * len(PHASES) + phases.phase_codes(work.launched),
+        device * len(PHASES) + phases.phase_codes(work.launches()),
         len(devices) * len(PHASES),
         np.maximum(recorded.size, 0),
     )

@@ -168,7 +168,8 @@ def _thread_rows(record: CpuRecord, samples: IntArray, runs: IntArray, span: tup
     sampled, switched = len(record.sample_thread) > 0, len(record.run_thread) > 0
     for thread in np.unique(np.concatenate((record.sample_thread[samples], record.run_thread[runs]))).tolist():
         own = runs[record.run_thread[runs] == thread]
-        ran = float(Covered(record.run_start[own], record.run_end[own]).covered_within(*edges)[0]) if switched else None
+        start, end = record.run_start[own], record.run_end[own]
+        ran = float(Covered(start, end - start).covered_within(*edges)[0]) if switched else None
         count = int((record.sample_thread[samples] == thread).sum()) if sampled else None
         if ran or count:
             rows.append({

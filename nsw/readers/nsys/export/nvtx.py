@@ -24,9 +24,9 @@ from nsw.readers.nsys.export.source import (
     Source,
     TableFault,
     has_columns,
-    narrowest_copy,
     require_integers,
 )
+from nsw.readers.timeline.columns import join_parts, narrowest_copy
 from nsw.readers.timeline.statistics import distinct, duration_statistics, group_by_key, merge_by_label, with_shares
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Boundaries:
         """The code of each call: calls of a thread that lie in the same ranges have the same code; -1: in no range.
 
         Args:
-            thread: The global thread id of each call; each thread must have ranges.
+            thread: The global thread id of each call.
             start: The start of each call (ns).
             end: The end of each call (ns).
 
@@ -113,7 +113,7 @@ class Boundaries:
             One code per call, in the order of the calls.
         """
         codes = np.full(len(thread), _NOWHERE, np.int64)
-        for thread_id in distinct(thread):
+        for thread_id in set(distinct(thread)).intersection(self.threads.tolist()):
             calls, thread_index = (thread == thread_id).nonzero()[0], int(np.searchsorted(self.threads, thread_id))
             low, high = int(self.first[thread_index]), int(self.first[thread_index + 1])
             began = np.searchsorted(self.starts[low:high], start[calls], "right") - 1
@@ -141,26 +141,20 @@ class Cells:
 
 
 def sum_operations_by_call(boundaries: Boundaries, calls: Iterable[Batch], operations: Iterable[Batch]) -> Cells:
-    """Sum the GPU operations per cell of the call that launched them: the call with their process and correlation id.
-
-    Where several calls have the same process and correlation id, the first one counts.
+    """Sum the GPU operations per cell of the call that launched them.
 
     Args:
         boundaries: The starts and ends of the ranges.
-        calls: CUDA calls: globalTid, start, end, correlationId.
-        operations: GPU operations: globalPid, start, end, correlationId.
+        calls: All CUDA calls in their order: globalTid, start, end.
+        operations: GPU operations: start, end, and the place of their call.
     """
-    index = _CallIndex()
-    for batch in calls:
-        codes = boundaries.range_codes(batch["globalTid"], batch["start"], batch["end"])
-        index.add(batch["globalTid"] & _PROCESS, batch["correlationId"], codes)
-    codes = index.finish()
+    parts = [_codes_of_batch(boundaries, batch) for batch in calls]
+    codes = np.unique(np.concatenate([different for different, _ in parts])) if parts else np.empty(0, np.int64)
+    cell_of_call = join_parts([np.searchsorted(codes, d).astype(np.int32)[inverse] for d, inverse in parts])
+    del parts
     sums = _Sums(len(codes))
     for batch in operations:
-        cells = index.cells(batch["globalPid"] & _PROCESS, batch["correlationId"])
-        matched = cells >= 0
-        if matched.any():
-            sums.add(cells[matched], batch["start"][matched], batch["end"][matched])
+        sums.add(cell_of_call[batch["call"]], batch["start"], batch["end"])
     nonempty = ((sums.count > 0) & (codes != _NOWHERE)).nonzero()[0]
     began, ended = np.divmod(codes[nonempty], max(len(boundaries.starts), 1))
     thread_index = np.asarray(np.searchsorted(boundaries.first, began, "right") - 1)
@@ -170,62 +164,32 @@ def sum_operations_by_call(boundaries: Boundaries, calls: Iterable[Batch], opera
     )  # fmt: skip
 
 
-class _CallIndex:
-    """From process and correlation id to the number of a cell."""
-
-    def __init__(self) -> None:
-        self._parts: dict[int, list[tuple[IntArray, IntArray, IntArray]]] = {}
-        self._lookups: dict[int, Lookup] = {}
-
-    def add(self, process: IntArray, correlation: IntArray, codes: IntArray) -> None:
-        for process_id in distinct(process):
-            rows = process == process_id
-            mine = codes[rows]
-            heads = np.flatnonzero(np.append(True, mine[1:] != mine[:-1]))  # mostly calls of one cell follow each other
-            different, inverse = np.unique(mine[heads], return_inverse=True)
-            cells: IntArray = np.repeat(inverse, np.diff(heads, append=len(mine)))
-            self._parts.setdefault(process_id, []).append(
-                (narrowest_copy(correlation[rows]), different, narrowest_copy(cells))
-            )
-
-    def finish(self) -> IntArray:
-        """The different codes, ascending: the place of one is the number of its cell."""
-        distinct_codes = [different for parts in self._parts.values() for _, different, _ in parts]
-        codes = np.unique(np.concatenate(distinct_codes)) if distinct_codes else np.empty(0, np.int64)
-        for process in list(self._parts):
-            parts = self._parts.pop(process)
-            keys = np.concatenate([key for key, _, _ in parts])
-            cells = np.concatenate([np.searchsorted(codes, d).astype(np.int32)[inverse] for _, d, inverse in parts])
-            self._lookups[process] = Lookup(keys, cells)
-        return codes
-
-    def cells(self, process: IntArray, correlation: IntArray) -> IntArray:
-        """The cell of each, -1 where no call has this process and correlation id."""
-        out = np.full(len(process), -1, np.int64)
-        for process_id in distinct(process):
-            if process_id in self._lookups:
-                rows = process == process_id
-                out[rows] = self._lookups[process_id].find(correlation[rows])
-        return out
+def _codes_of_batch(boundaries: Boundaries, calls: Batch) -> tuple[IntArray, IntArray]:
+    """The different codes of calls, and which of them each call has."""
+    codes = boundaries.range_codes(calls["globalTid"], calls["start"], calls["end"])
+    heads = np.flatnonzero(np.append(True, codes[1:] != codes[:-1]))  # mostly calls of one cell follow each other
+    different, inverse = np.unique(codes[heads], return_inverse=True)
+    return different, narrowest_copy(np.repeat(inverse, np.diff(heads, append=len(codes))))
 
 
 class Lookup:
-    """Values by key; of equal keys the first counts, and NULL is no key."""
+    """Values by key, or else the places of keys; of equal keys the first counts, and NULL is no key."""
 
-    def __init__(self, keys: IntArray, values: IntArray) -> None:
+    def __init__(self, keys: IntArray, values: IntArray | None = None) -> None:
         if len(keys) and int(keys.min()) == NULL:
-            valid = keys != NULL
-            keys, values = keys[valid], values[valid]
+            valid = np.flatnonzero(keys != NULL)
+            keys, values = keys[valid], valid if values is None else values[valid]
         self._low, self._high = (int(keys.min()), int(keys.max())) if len(keys) else (0, -1)
         self._table: IntArray | None = None
         if self._high - self._low <= 8 * len(keys) + 1024:  # correlation ids count up: a table beats a search
             self._table = np.full(self._high - self._low + 2, -1, np.int32)  # the last place is of all other keys
             for end in range(len(keys), 0, -_SLICE):  # a slice at a time, from the last to the first
                 part = slice(max(end - _SLICE, 0), end)
-                self._table[keys[part][::-1].astype(np.int64) - self._low] = values[part][::-1]
+                own = np.arange(part.start, part.stop) if values is None else values[part]
+                self._table[keys[part][::-1].astype(np.int64) - self._low] = own[::-1]
             return
         order = np.argsort(keys, kind="stable")
-        self._keys, self._values = keys[order], values[order]
+        self._keys, self._values = keys[order], order if values is None else values[order]
 
     def find(self, keys: IntArray) -> IntArray:
         """The value of each key, -1 where there is none."""
@@ -456,8 +420,9 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
     chosen = chosen[np.argsort(ranges.thread[chosen], kind="stable")]
     start, end, thread, label = (a[chosen] for a in (ranges.start, ranges.end, ranges.thread, ranges.label))
     boundaries = Boundaries(thread, start, end)
-    span = int(start.min()), int(end.max())
-    cells = sum_operations_by_call(boundaries, _calls_in_span(calls, boundaries.threads, span), _operation_batches(gpu))
+    cells = sum_operations_by_call(
+        boundaries, calls.batches("globalTid"), (batch for table in gpu for batch in _operation_batches(table, calls))
+    )
     names = [name for _, *name in ranges.labels]
     numbers: dict[tuple[str | None, ...], int] = {}
     number = np.array([numbers.setdefault(tuple(n), len(numbers)) for n in names], np.int64)[label]
@@ -539,18 +504,11 @@ def _project_cut_range(cells: Cells, end: int) -> tuple[int, int, int, int]:
     )
 
 
-def _calls_in_span(calls: Collected, threads: IntArray, span: tuple[int, int]) -> Iterator[Batch]:
-    """The calls of these threads within the span, in batches."""
-    for batch in calls.batches("globalTid", "correlationId"):
-        selected = (batch["correlationId"] != NULL) & (batch["start"] >= span[0]) & (batch["start"] <= span[1])
-        selected &= np.isin(batch["globalTid"], threads)
+def _operation_batches(table: Collected, calls: Collected) -> Iterator[Batch]:
+    """The work of GPUs that calls of its own process have launched, in batches."""
+    processes, codes = np.array(calls.distinct["globalTid"]) & _PROCESS, calls.codes["globalTid"]
+    for batch in table.batches("globalPid", "call") if "call" in table.columns else ():
+        process, call = batch["globalPid"], batch["call"]
+        selected = (call >= 0) & (process != NULL) & (processes[codes[call]] == process & _PROCESS)
         if selected.any():
-            yield batch if selected.all() else {name: values[selected] for name, values in batch.items()}
-
-
-def _operation_batches(gpu: Iterable[Collected]) -> Iterator[Batch]:
-    """All work of the GPUs whose process is known, in batches."""
-    for table in gpu:
-        for batch in table.batches("globalPid", "correlationId"):
-            selected = (batch["globalPid"] != NULL) & (batch["correlationId"] != NULL)
             yield batch if selected.all() else {name: values[selected] for name, values in batch.items()}

@@ -10,6 +10,14 @@ import numpy as np
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
+from nsw.readers.timeline.columns import (
+    constant_column,
+    join_parts,
+    many_rows,
+    narrowest_copy,
+    row_slices,
+    select_rows,
+)
 from nsw.readers.timeline.iterations import (
     Kernels,
     LaunchedWork,
@@ -75,7 +83,7 @@ class Split:
     )  # places of those without GPU work, such as a launcher: all is set-up
     phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
     work: dict[int, Operations] = field(default_factory=dict)
-    launched: dict[str, IntArray] = field(default_factory=dict)  # by table: ns of the host's clock, one a row
+    delays: dict[str, IntArray] = field(default_factory=dict)  # by table: ns from the launch to the start of each row
     layers: dict[int, str] = field(default_factory=dict)  # of those whose layers repeat: what these are called
     repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
     missing_range: MissingRange | None = None
@@ -90,27 +98,32 @@ class Split:
 
     def row_parts(self, found: Collected, column: str) -> IntArray:
         """Place in `owners` * PARTS + phase of each row of a table; `column` tells its process or thread."""
-        codes = self._phase_codes(found, column)
-        devices = found.distinct.get("deviceId", ())
-        if len(devices) < 2:
-            return codes
-        places, phases = np.divmod(codes.astype(np.int64), PARTS)
-        parts: IntArray = (places * len(devices) + found.codes["deviceId"]) * PARTS + phases
+        owners, devices = len(self.row_owners(found)), found.distinct.get("deviceId", ())
+        places, phases = self._places_and_phases(found, column)
+        parts: IntArray = places.astype(np.int16 if owners * PARTS < 2**15 else np.int64)
+        if len(devices) > 1:
+            parts *= len(devices)
+            parts += found.codes["deviceId"]
+        parts *= PARTS
+        parts += phases
         return parts
 
-    def _phase_codes(self, collected: Collected, column: str) -> IntArray:
-        """Place of the process * PARTS + phase of each row of a table."""
-        times = self.launched.get(collected.table, collected.columns["start"])
-        if len(self.processes) == 1:
-            return self.phased[0].phase_codes(times)
+    def _places_and_phases(self, collected: Collected, column: str) -> tuple[IntArray, IntArray]:
+        """Place of the process and phase of each row of a table."""
+        start, delay = collected.columns["start"], self.delays.get(collected.table)
         indices = _process_indices(self, collected, column)
-        codes: IntArray = np.full(len(times), UNPHASED, np.int64)
-        codes[np.isin(indices, self.hosts)] = SETUP
-        for index, phases in self.phased.items():
-            rows = np.flatnonzero(indices == index)
-            codes[rows] = phases.phase_codes(times[rows])
-        codes += indices * PARTS
-        return codes
+        codes = np.full(len(start), UNPHASED, np.int8)
+        if len(self.processes) > 1:
+            codes[np.isin(indices, self.hosts)] = SETUP
+        for rows in row_slices(len(start)):
+            times = start[rows] if delay is None else start[rows] - delay[rows]
+            for index, phases in self.phased.items():
+                if len(self.processes) == 1:
+                    codes[rows] = phases.phase_codes(times)
+                else:
+                    mine = indices[rows] == index
+                    codes[rows][mine] = phases.phase_codes(times[mine])
+        return indices, codes
 
 
 def phase_name(part: int) -> str | None:
@@ -167,17 +180,18 @@ def split_by_iterations(
     processes, hosts = _processes_and_hosts(gpu, calls)
     result = Split(processes, hosts)
     for table, collected in gpu.items():
-        result.launched[table] = _launch_times(result, collected, calls)
+        result.delays[table] = _launch_delays(result, collected, calls)
     marks = _iteration_range_candidates(result, ranges, calls)
     missing = named_step
     for index in range(len(result.processes)):
         work = result.work[index] = _process_work(result, gpu, index, nccl)
         of_marks = len(work.start) and index in marks
-        launched_work = LaunchedWork(work.launched, work.end - work.start) if of_marks else None
+        launched_work = LaunchedWork(work.launches(), work.duration) if of_marks else None
         iterations = iterations_by_marks(marks.get(index, []), launched_work, named_step=named_step)
         missing = missing if iterations is None else None
         if iterations is None and named_step is not None:
             iterations = iterations_by_marks(marks.get(index, []), launched_work)
+        del launched_work  # 12 bytes an operation
         has_kernels = KERNEL in gpu or GRAPH in gpu
         if iterations is None and has_kernels:
             kernels = without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
@@ -185,7 +199,7 @@ def split_by_iterations(
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
             separators = _wait_and_copy_times(result, work, index, host)
-            operations = np.sort(work.launched)
+            operations = np.sort(work.launches())
             iterations = iterations_by_kernels(kernels, *separators, optimizers, operations=operations)
             if iterations is None and len(graphs := _graphs_behind_start(kernels)):
                 iterations = iterations_by_kernels(
@@ -233,26 +247,54 @@ def _process_indices(split: Split, collected: Collected, column: str) -> IntArra
     """The index of each row's process; of an unknown one the first."""
     indices = {p: i for i, p in enumerate(split.processes)}
     of_code = [indices.get(None if v == NULL else process_of(v), 0) for v in collected.distinct[column]]
-    if len(set(of_code)) == 1:
-        return np.full(len(collected.keys), of_code[0])
-    return np.array(of_code)[collected.codes[column]]
+    return _column_of_codes(of_code, collected.codes[column])
 
 
-def _launch_times(split: Split, collected: Collected, calls: Collected | None) -> IntArray:
-    """When the host launched each operation; when it started where no call is known."""
-    launched, correlation = collected.columns["start"].astype(np.int64), collected.columns["correlationId"]
-    if calls is None:
-        return launched
+def _column_of_codes(values: list[int], codes: IntArray) -> IntArray:
+    """The value of each row, by its code."""
+    narrow = narrowest_copy(np.array(values))
+    return narrow[codes] if len(set(values)) > 1 else constant_column(narrow[0], len(codes))
+
+
+def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
+    """Add column `call` to the tables of GPU work: the row of the call that launched an operation; -1: none is known.
+
+    It is the first call with the operation's correlation id in its process.
+
+    Args:
+        gpu: The tables of GPU work by name, with correlationId and globalPid.
+        calls: The CUDA API calls, with correlationId and globalTid.
+    """
+    split = Split(*_processes_and_hosts(gpu, calls))
+    for collected in gpu.values():
+        collected.columns["call"] = np.full(len(collected.keys), -1, np.int32)
     for index in range(len(split.processes)):
         rows = _process_rows(split, calls, index, "globalTid")
-        keys, starts = calls.columns["correlationId"][rows], calls.columns["start"][rows]
-        if not len(keys):
-            continue
-        operations = _process_rows(split, collected, index)
-        at = Lookup(keys, np.arange(len(keys), dtype=np.int32)).find(correlation[operations])
-        times = starts[at].astype(np.int64, copy=False)
-        launched[operations] = assumed_launches(times, launched[operations], at < 0)
-    return launched
+        row_of_key = Lookup(calls.columns["correlationId"][rows])
+        for collected in gpu.values():
+            operations = _process_rows(split, collected, index)
+            found = row_of_key.find(collected.columns["correlationId"][operations])
+            is_all = isinstance(rows, slice) or not len(rows)
+            collected.columns["call"][operations] = found if is_all else np.where(found < 0, -1, rows[found])
+
+
+def _launch_delays(split: Split, collected: Collected, calls: Collected | None) -> IntArray:
+    """How long before its start the host launched each operation, ns; 0 where no call is known."""
+    start, call = collected.columns["start"], collected.columns.get("call")
+    if calls is None or call is None:
+        return constant_column(np.int8(0), len(start))
+    launches, unknown = calls.columns["start"], call < 0
+    delay = join_parts([
+        narrowest_copy(np.where(unknown[rows], 0, start[rows] - launches[call[rows]])) for rows in many_rows(len(start))
+    ])  # fmt: skip
+    if unknown.any():
+        launched = start - delay
+        for index in range(len(split.processes)):
+            if len(launches[_process_rows(split, calls, index, "globalTid")]):
+                rows = _process_rows(split, collected, index)
+                launched[rows] = assumed_launches(launched[rows], start[rows], unknown[rows])
+        delay = narrowest_copy(start - launched)
+    return delay
 
 
 def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> Operations:
@@ -260,17 +302,34 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
     for table, collected in gpu.items():
         rows = _process_rows(split, collected, index)
         start = collected.columns["start"][rows]
-        categories = np.full(len(start), MEMORY if table in (MEMCPY, MEMSET) else COMPUTE, np.int8)
+        categories = constant_column(np.int8(MEMORY if table in (MEMCPY, MEMSET) else COMPUTE), len(start))
         if table == KERNEL and nccl:
+            categories = categories.copy()
             categories[np.isin(collected.keys[rows], list(nccl))] = COMMUNICATION
-        device = _narrow_array(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
         values = (
-            start, start + collected.durations[rows], split.launched[table][rows], device, categories,
-            *(column[rows] for column in _operation_details(collected)),
-        )  # fmt: skip
+            start,
+            *(
+                select_rows(column, rows, len(start))
+                for column in (collected.durations, split.delays[table], _devices(collected))
+            ),
+            categories,
+            *(select_rows(column, rows, len(start)) for column in _operation_details(collected)),
+        )
         for column, part in zip(columns, values, strict=True):
             column.append(part)
-    return Operations(*(np.concatenate(c[1:]) if len(c) > 2 else c[-1] for c in columns))
+    work = Operations(*(join_parts(c[1:]) if len(c) > 2 else c[-1] for c in columns))
+    at = 0
+    for table, collected in gpu.items() if len(split.processes) == 1 else ():  # no column is in memory twice
+        rows = slice(at, at := at + len(collected.keys))
+        collected.columns["start"], collected.durations, split.delays[table] = (
+            work.start[rows], work.duration[rows], work.delay[rows],
+        )  # fmt: skip
+    return work
+
+
+def _devices(collected: Collected) -> IntArray:
+    """The device of each row."""
+    return _column_of_codes(collected.distinct["deviceId"], collected.codes["deviceId"])
 
 
 _WAYS: Final = {1: TO_GPU, 2: FROM_GPU, 8: ON_GPU}  # by copyKind
@@ -295,11 +354,6 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
         memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
     stream, blocks = columns.get("streamId", absent), columns.get("blocks", absent)
     return columns.get("bytes", absent), way, memory, stream, blocks, kernel
-
-
-def _narrow_array(values: list[int]) -> np.ndarray[Any, np.dtype[Any]]:
-    fits = all(-(2**15) <= v < 2**15 for v in values)
-    return np.array(values).astype(np.int16 if fits else np.int64, copy=False)
 
 
 def _process_rows(split: Split, collected: Collected, index: int, column: str = "globalPid") -> Any:
@@ -375,7 +429,7 @@ def _wait_and_copy_times(
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
     if work.way is None:
         return waits, None
-    return [*waits, work.launched[work.way == FROM_GPU]], work.launched[work.way == TO_GPU]
+    return [*waits, work.launches(work.way == FROM_GPU)], work.launches(work.way == TO_GPU)
 
 
 def _process_kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:
@@ -407,10 +461,10 @@ def _kernels_of_table(
     is_computing = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
     takes_all = is_computing.all() or 2 * int(is_computing.sum()) <= len(is_computing)
     chosen = slice(None) if takes_all else np.flatnonzero(is_computing)
-    device = _narrow_array(collected.distinct["deviceId"])[collected.codes["deviceId"][rows]]
+    start = collected.columns["start"][rows][chosen]
     return (
-        keys[chosen], collected.columns["start"][rows][chosen], collected.durations[rows][chosen],
-        split.launched[collected.table][rows][chosen], device[chosen],
+        keys[chosen], start, collected.durations[rows][chosen],
+        start - split.delays[collected.table][rows][chosen], _devices(collected)[rows][chosen],
     )  # fmt: skip
 
 
@@ -480,7 +534,7 @@ def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
     mine = host.processes == process
     locking = int(((host.locking >> 24) & 0xFFFFFF == process).sum())
     calls, rows = host.calls, slice(None) if mine.all() else mine
-    return Calls(calls.start[rows], calls.end[rows], calls.kind[rows], locking) if mine.any() else None
+    return Calls(calls.start[rows], calls.duration[rows], calls.kind[rows], locking) if mine.any() else None
 
 
 def _process_span(
@@ -489,7 +543,7 @@ def _process_span(
     """The first and the last time of a process in the report."""
     times: list[int] = []
     if len(work.start):
-        times += [int(work.start.min()), int(work.end.max())]
+        times += [int(work.start.min()), int(work.ends().max())]
     rows = slice(0) if calls is None else _process_rows(split, calls, index, "globalTid")
     if calls is not None and len(start := calls.columns["start"][rows]):
         times += [int(start.min()), int((start + calls.durations[rows]).max())]

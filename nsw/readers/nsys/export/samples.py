@@ -134,7 +134,7 @@ def _sampled_work(
     samples: Mapping[int, Sampled], timelines: Sequence[Timeline], gpus: Mapping[tuple[int | None, int], int]
 ) -> Iterator[tuple[int, Timeline, int, Operations]]:
     """Each GPU that was sampled with a process that works on it, the process's ordinal of it, and its work there."""
-    for timeline in timelines:
+    for timeline in timelines if samples else ():
         process = timeline.origin.get("pid")
         for device, work in of_each_device(timeline.work, timeline.phased):
             gpu = gpus.get((process, device), gpus.get((None, device), device))
@@ -163,7 +163,7 @@ def gpu_metric_rows(
         start, end = sampled.start, sampled.end
         stretches = usual_stretches(work, timeline.phased)
         most = _INSIDE * np.maximum(end - start, 1)
-        usual = Covered(*stretches).covered_within(start, end) >= most
+        usual = Covered(stretches[0], stretches[1] - stretches[0]).covered_within(start, end) >= most
         phase = "all" if timeline.phased is None else "steady"
         shared: Row = timeline.origin | {"device": device, "phase": phase, "interval_ns": sampled.interval}
         for part, time, covered in _iteration_parts(work, stretches, (start, end)):
@@ -187,9 +187,9 @@ def _iteration_parts(
 ) -> Iterator[tuple[str, float, IntArray]]:
     """The parts of an iteration: name, time (ns), and how much of each sample lies in it."""
     any_kernel, own = work.category != MEMORY, (work.category != MEMORY) & (work.category != COMMUNICATION)
-    computing, kernels, busy = (Covered(work.start[c], work.end[c]) for c in (own, any_kernel, slice(None)))
-    everything = Covered(*stretches)
-    before: Any = Covered(work.start[:0], work.end[:0])
+    computing, kernels, busy = (Covered(work.start[c], work.duration[c]) for c in (own, any_kernel, slice(None)))
+    everything = Covered(stretches[0], stretches[1] - stretches[0])
+    before: Any = Covered(work.start[:0], work.duration[:0])
     yield "iteration", float(everything.covered_within(*stretches).sum()), everything.covered_within(*moments)
     for part, covered in (("computing", computing), ("nccl", kernels), ("copies", busy), ("idle", everything)):
         time = float((covered.covered_within(*stretches) - before.covered_within(*stretches)).sum())
@@ -218,7 +218,11 @@ def _kernel_spans(
     took = np.bincount(of_kernel, weights=end - start)
     for at in np.argsort(-took, kind="stable")[:_MOST].tolist():
         mine = of_kernel == at
-        yield "kernel", names.get(int(distinct[at]), f"string {distinct[at]}"), Covered(start[mine], end[mine])
+        yield (
+            "kernel",
+            names.get(int(distinct[at]), f"string {distinct[at]}"),
+            Covered(start[mine], end[mine] - start[mine]),
+        )
 
 
 def _range_spans(work: Operations, ranges: Ranges | None, process: int | None) -> Iterator[tuple[str, str, Covered]]:
@@ -227,10 +231,11 @@ def _range_spans(work: Operations, ranges: Ranges | None, process: int | None) -
         return
     mine = process_spans(ranges, process)
     lasted = np.bincount(ranges.label[mine], weights=(ranges.end - ranges.start)[mine], minlength=len(ranges.labels))
-    order = np.argsort(work.launched, kind="stable")
-    launched = work.launched[order]
+    launched = work.launches()
+    order = np.argsort(launched, kind="stable")
+    launched = launched[order]
     start = np.append(work.start[order], np.iinfo(np.int64).max)  # the last one closes a range at the end
-    end = np.append(work.end[order], 0)
+    end = np.append(work.ends(order), 0)
     for label in np.argsort(-lasted, kind="stable")[:_MOST].tolist():
         instances = np.flatnonzero(mine & (ranges.label == label))
         at = np.stack([np.searchsorted(launched, t[instances]) for t in (ranges.start, ranges.end)], axis=1)
@@ -238,7 +243,7 @@ def _range_spans(work: Operations, ranges: Ranges | None, process: int | None) -
         name = ranges.labels[label][2]
         if len(at) and lasted[label] and name is not None:
             first, last = np.minimum.reduceat(start, at)[::2], np.maximum.reduceat(end, at)[::2]
-            yield "range", name, Covered(first, last)
+            yield "range", name, Covered(first, last - first)
 
 
 def gpu_metric_trace(

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from nsw.readers.invariants import LONGEST_NS
+from nsw.readers.timeline.columns import WIDTHS, constant_column, join_parts, narrowest_copy, row_slices
 from nsw.readers.timeline.statistics import Grouped, group_by_key, require_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
@@ -177,12 +178,6 @@ def with_duration(table: str, batch: Batch, contradictions: Contradictions) -> B
     return {name: values[~backwards] for name, values in timed.items()}
 
 
-def narrowest_copy(values: IntArray) -> IntArray:
-    """A copy in the least room where the integers fit; at least one. A copy frees the other columns of a batch."""
-    low, high = int(values.min()), int(values.max())
-    return values.astype(next(t for t in _WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
-
-
 def checked_total(table: str, values: IntArray) -> int:
     """The sum of sizes or counts.
 
@@ -202,9 +197,7 @@ def process_of(global_id: int) -> int:
 
 
 _FEW: Final = 64  # values that a column is compared with one by one
-_BATCH: Final = 65536  # rows
 _JOINED: Final = 1 << 20  # rows
-_WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
 
 
 @dataclass
@@ -230,17 +223,16 @@ class Collected:
         """The durations by key."""
         return group_by_key(self.keys, self.durations)
 
-    def batches(self, distinct: str, column: str) -> Iterator[Batch]:
-        """Start, end, and two columns more of all rows, some at a time."""
+    def batches(self, distinct: str, *columns: str) -> Iterator[Batch]:
+        """Start, end, and these columns of all rows, some at a time."""
         values = np.array(self.distinct[distinct])
-        for at in range(0, len(self.keys), _BATCH):
-            rows = slice(at, at + _BATCH)
-            start = self.columns["start"][rows].astype(np.int64)
+        for rows in row_slices(len(self.keys)):
+            start = self.columns["start"][rows]
             yield {
                 "start": start,
                 "end": start + self.durations[rows],
-                column: self.columns[column][rows].astype(np.int64),
                 distinct: values[self.codes[distinct][rows]],
+                **{column: self.columns[column][rows] for column in columns},
             }
 
     def shared_value(self, column: str) -> int | None:
@@ -256,6 +248,7 @@ def collect_durations(
     *,
     distinct: Sequence[str] = (),
     keep: Sequence[str] = (),
+    derive: Mapping[str, tuple[Sequence[str], Callable[[Batch], IntArray]]] | None = None,
     companion: str | None = None,
     may_be_unended: bool = False,
 ) -> Collected | None:
@@ -267,6 +260,7 @@ def collect_durations(
         key: The integer column to group by, such as the id of a name.
         distinct: Columns whose distinct values are collected, with the index of each row's value.
         keep: Columns that are kept for every row.
+        derive: More such columns, each with those that it is made of.
         companion: A column whose first value is kept for each key; None: no such column.
         may_be_unended: Whether rows without an end are counted and left out instead of refused.
 
@@ -275,12 +269,14 @@ def collect_durations(
     """
     if not has_columns(source, table, key, "start", "end"):
         return None
-    parts = {c: _Parts() for c in (key, DURATION, *keep)}
+    derive = derive or {}
+    parts = {c: _Parts() for c in (key, DURATION, *keep, *derive)}
     interned = {c: _Interned() for c in distinct}
     codes = {c: _Parts() for c in distinct}
     first: dict[int, int] = {}
     unended = 0
     columns = [key, DURATION, *distinct, *keep, *([companion] if companion else [])]
+    columns += [column for needed, _ in derive.values() for column in needed]
     for scanned in source.scan(table, list(dict.fromkeys(columns))):
         batch = _ended_rows(scanned) if may_be_unended else scanned
         unended += len(scanned[key]) - len(batch[key])
@@ -288,7 +284,9 @@ def collect_durations(
             continue
         require_integers(table, batch, key, DURATION)
         for column, values in parts.items():
-            values.add(narrowest_copy(batch[column]))
+            value = derive[column][1](batch) if column in derive else batch[column]
+            # sums and differences of times need the width that the times themselves do not
+            values.add(value.copy() if column == "start" else narrowest_copy(value))
         for column in distinct:
             codes[column].add(interned[column].codes(batch[column]))
         if companion:
@@ -299,7 +297,7 @@ def collect_durations(
     refuse_sums(table, joined[DURATION])
     collected = Collected(
         table, joined[key], joined[DURATION], {c: i.values for c, i in interned.items()},
-        {c: codes.pop(c).joined() for c in list(codes)}, {c: joined[c] for c in keep},
+        {c: codes.pop(c).joined() for c in list(codes)}, {c: joined[c] for c in (*keep, *derive)},
         first, unended,
     )  # fmt: skip
     if not keep:
@@ -337,11 +335,11 @@ class _Parts:
         self.parts.append(part)
         self._last, self._rows = self._last + 1, self._rows + len(part)
         if self._rows >= _JOINED:
-            self.parts[-self._last :] = [np.concatenate(self.parts[-self._last :])]
+            self.parts[-self._last :] = [join_parts(self.parts[-self._last :])]
             self._last = self._rows = 0
 
     def joined(self) -> IntArray:
-        return np.concatenate(self.parts)
+        return join_parts(self.parts)
 
 
 class _Interned:
@@ -355,7 +353,7 @@ class _Interned:
         """The number of each value."""
         low, high = int(column.min()), int(column.max())
         if low == high:
-            return np.full(len(column), self._code_of_value(low), self._type())
+            return constant_column(self._type()(self._code_of_value(low)), len(column))
         numbers = np.full(len(column), -1, np.int32)
         for code, value in enumerate(self.values[:_FEW]):
             numbers[column == value] = code
@@ -374,8 +372,8 @@ class _Interned:
             self.values.append(value)
         return self._numbers[value]
 
-    def _type(self) -> type:
-        return next(t for t in _WIDTHS if len(self.values) <= np.iinfo(t).max)
+    def _type(self) -> type[np.signedinteger[Any]]:
+        return next(t for t in WIDTHS if len(self.values) <= np.iinfo(t).max)
 
 
 def _note_first_values(first: dict[int, int], keys: IntArray, values: IntArray) -> None:

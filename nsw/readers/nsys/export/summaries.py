@@ -28,12 +28,12 @@ from nsw.readers.nsys.export.source import (
     checked_total,
     collect_durations,
     has_columns,
-    narrowest_copy,
     process_of,
     require_integers,
 )
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.timeline.calls import LOCK, Calls, call_kinds, time_order
+from nsw.readers.timeline.columns import constant_column, join_parts, many_rows, narrowest_copy
 from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import (
@@ -65,7 +65,7 @@ COPY_KINDS = {
     13: "Unified Device-to-Device",
 }  # fmt: skip
 _UNIFIED = (11, 12, 13)
-_AXES = 3  # of a grid
+_GRID = ("gridX", "gridY", "gridZ")
 _USUALLY = 0.9  # of its launches: a kernel has a successor
 _MANY_NAMES = 2000  # whose pairs take 32 MB
 _DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own, since 2025
@@ -121,14 +121,16 @@ def gpu_tables(source: Source) -> GpuTables:
     tables = GpuTables(copies=copy_labels(source))
     name = "demangledName" if has_columns(source, KERNEL, "demangledName") else "shortName"
     for table, key, more_columns in (
-        (KERNEL, name, ("gridX", "gridY", "gridZ")),
+        (KERNEL, name, ()),
         (MEMCPY, "copyKind", ("bytes", "srcKind", "dstKind")),
         (MEMSET, "deviceId", ("bytes",)),
         (GRAPH, graph, ()),
     ):
         more = [column for column in ("streamId", *more_columns) if has_columns(source, table, column)]
+        has_grid = table == KERNEL and has_columns(source, table, *_GRID)
         collected = collect_durations(
             source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *more),
+            derive={"blocks": (_GRID, _count_blocks)} if has_grid else None,
             companion="mangledName" if table == KERNEL else None,
         )  # fmt: skip
         if collected is not None:
@@ -148,22 +150,34 @@ def gpu_tables(source: Source) -> GpuTables:
 def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
     """Add how many blocks each kernel has, and which kernel follows it on the GPU."""
     keys = np.array(sorted(kernels.companions))
-    codes = Lookup(keys, np.arange(len(keys))).find(kernels.keys)
     names = [tables.names[key] for key in keys.tolist()]
-    grid = [kernels.columns.pop(axis) for axis in ("gridX", "gridY", "gridZ") if axis in kernels.columns]
-    if len(grid) == _AXES:
-        kernels.columns["blocks"] = narrowest_copy(grid[0].astype(np.int64) * grid[1] * grid[2])
-        largest = np.zeros(len(keys), np.int64)
-        np.maximum.at(largest, codes, kernels.columns["blocks"])
-        for name, blocks in zip(names, largest.tolist(), strict=True):
-            tables.blocks[name] = max(blocks, tables.blocks.get(name, 0))
-    if len(keys) > _MANY_NAMES:
-        return
-    in_order = codes[time_order(kernels.columns["start"])].astype(np.int64)
-    pairs = np.bincount(in_order[:-1] * len(keys) + in_order[1:], minlength=len(keys) ** 2).reshape(len(keys), -1)
-    often = pairs.max(axis=1) >= np.maximum(_USUALLY * pairs.sum(axis=1), 1)
+    code_of, blocks, start = Lookup(keys, np.arange(len(keys))), kernels.columns.get("blocks"), kernels.columns["start"]
+    order = time_order(start)
+    largest, pairs = (
+        np.zeros(len(keys), np.int64),
+        np.zeros(len(keys) ** 2 if len(keys) <= _MANY_NAMES else 0, np.int64),
+    )
+    for rows in many_rows(len(kernels.keys)):
+        if blocks is not None:
+            np.maximum.at(largest, code_of.find(kernels.keys[rows]).astype(np.int64), blocks[rows].astype(np.int64))
+        # with the kernel behind the last
+        near = slice(rows.start, rows.stop + 1)
+        codes = code_of.find(kernels.keys[near if isinstance(order, slice) else order[near]]).astype(np.int64)
+        if len(pairs):
+            pairs += np.bincount(codes[:-1] * len(keys) + codes[1:], minlength=len(pairs))
+    if blocks is not None:
+        for name, count in zip(names, largest.tolist(), strict=True):
+            tables.blocks[name] = max(count, tables.blocks.get(name, 0))
+    pairs = pairs.reshape(-1, len(keys))
+    often = pairs.max(axis=1, initial=0) >= np.maximum(_USUALLY * pairs.sum(axis=1), 1)
     for code in np.flatnonzero(often).tolist():
         tables.successors[names[code]] = names[int(pairs[code].argmax())]
+
+
+def _count_blocks(batch: Batch) -> IntArray:
+    """How many blocks of threads each kernel of a batch has."""
+    x, y, z = (batch[axis] for axis in _GRID)
+    return x * y * z
 
 
 def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
@@ -329,21 +343,28 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
         keys = np.unique(collected.keys)
         texts = source.strings(keys.tolist())
         kind_of_key = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)
-        kinds = Lookup(keys, kind_of_key).find(collected.keys).astype(np.int8)
+        kind_of = Lookup(keys, kind_of_key)
+        kinds = join_parts(
+            [narrowest_copy(kind_of.find(collected.keys[rows])) for rows in many_rows(len(collected.keys))]
+        )
         threads, thread = np.array(collected.distinct["globalTid"]), collected.codes["globalTid"]
         if collected is system:
             locking = threads[np.unique(thread[kinds == LOCK])]
         known = (kinds >= 0) & np.isin(threads, list(callers))[thread]
         rows = slice(None) if known.all() else np.flatnonzero(known)
-        start = collected.columns["start"][rows].astype(np.int64, copy=False)
-        processes = narrowest_copy(np.array([process_of(v) for v in threads.tolist()]))[thread[rows]]
-        parts.append((start, start + collected.durations[rows], kinds[rows], processes))
+        of_thread = narrowest_copy(np.array([process_of(v) for v in threads.tolist()]))
+        processes = (
+            of_thread[thread[rows]]
+            if len(set(of_thread.tolist())) > 1
+            else constant_column(of_thread[0], len(known))[rows]
+        )
+        parts.append((collected.columns["start"][rows], collected.durations[rows], kinds[rows], processes))
     if calls is None:
         return HostCalls(None, np.empty(0, np.int64), locking)
     columns = parts[0] if len(parts) == 1 else [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = time_order(columns[0])
-    start, end, kind, processes = (column[order] for column in columns)
-    return HostCalls(Calls(start, end, kind), processes, locking)
+    start, duration, kind, processes = (column[order] for column in columns)
+    return HostCalls(Calls(start, duration, kind), processes, locking)
 
 
 def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:

@@ -9,13 +9,15 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import find_known_message
 from nsw.readers.model import MOST_SHOWN, PHASE_TABLES, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, samples, summaries
 from nsw.readers.nsys.export.cpu_samples import CPU_TABLES, cpu_record, cpu_tables
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
-from nsw.readers.nsys.export.phases import HostCalls, Split, process_timelines, split_by_iterations
+from nsw.readers.nsys.export.phases import HostCalls, Split, process_timelines, relate_calls, split_by_iterations
 from nsw.readers.nsys.export.source import (
     GRAPH,
     KERNEL,
@@ -37,6 +39,8 @@ from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
+
+    from nsw.readers.nsys.export.source import Collected
 
 
 _DAMAGED = "export the report again, or copy the file again"
@@ -69,18 +73,22 @@ def fill_report(report: Report, source: Source, options: Options) -> None:
                 faults[name] = fault
 
     run_makers(_first_makers(options))
+    unrelated = _count_unrelated(source, results)
     run_makers({"host_calls": lambda source: _host_calls(source, results, options)})
+    if results.get("calls") is not None and "gpu" in results:
+        relate_calls(results["gpu"].collected, results["calls"])
+    for collected in _related_tables(results):
+        del collected.columns["correlationId"]  # all that it tells is which call launched what
     run_makers({"split": lambda _: _split_phases(results, faults, options)})
     run_makers(_second_makers(results, options))
+    for collected in _related_tables(results):
+        collected.columns.pop("call", None)
     for fault in {str(fault): fault for fault in faults.values()}.values():
         report.error(f"a table of the export cannot be read: {fault}", fix=_DAMAGED)
     report.tool_version = results.get("metadata", {}).get("EXPORT_PRODUCT_VERSION")
     report.problems += [*results.get("shapes", {}).values(), *results.get("diagnostics", [])]
     _add_warnings(report, results)
-    _report_contradictions(report, source, results)
-    for collected in (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values()):
-        if collected is not None:
-            del collected.columns["correlationId"]  # 40 MB of ten million rows, which nothing below needs
+    _report_contradictions(report, source, unrelated)
     _assemble_tables(report, results, options)
     if options.tables is None and not faults and not report.tables.keys() & _EVENTS:
         report.error("the report contains no kernels, API calls, NVTX ranges or other events that nsw reads")
@@ -232,7 +240,22 @@ def _assemble_tables(report: Report, results: Mapping[str, Any], options: Option
     report.tables.update({name: results[name] for name in TRACES if name in results and len(results[name])})
 
 
-def _report_contradictions(report: Report, source: Source, results: Mapping[str, Any]) -> None:
+def _related_tables(results: Mapping[str, Any]) -> list[Collected]:
+    """The calls and the work of the GPUs, which share correlation ids."""
+    tables = (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values())
+    return [collected for collected in tables if collected is not None]
+
+
+def _count_unrelated(source: Source, results: Mapping[str, Any]) -> int:
+    """How many calls and operations have no correlation id where their table has such ids."""
+    return sum(
+        int(np.count_nonzero(collected.columns["correlationId"] == NULL))
+        for collected in _related_tables(results)
+        if has_columns(source, collected.table, "correlationId")
+    )
+
+
+def _report_contradictions(report: Report, source: Source, unrelated: int) -> None:
     """Report what was met in the export that cannot be."""
     for table, rows in sorted(source.contradictions.backwards.items()):
         long = {(start, end) for start, end in rows if end - start > LONGEST_NS}
@@ -248,11 +271,6 @@ def _report_contradictions(report: Report, source: Source, results: Mapping[str,
         first = ", ".join(f"'string {i}'" for i in sorted(nameless)[:MOST_SHOWN])
         count = singular_or_count(len(nameless), "a name is", "names are")
         report.error(f"{count} not in StringIds: shown as {first}", fix=_DAMAGED)
-    unrelated = sum(
-        int((collected.columns["correlationId"] == NULL).sum())
-        for collected in (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values())
-        if collected is not None and has_columns(source, collected.table, "correlationId")
-    )
     if unrelated:
         subject = singular_or_count(unrelated, "1 CUDA call or GPU operation has", "CUDA calls or GPU operations have")
         report.error(

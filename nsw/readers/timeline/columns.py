@@ -1,0 +1,100 @@
+"""Columns of millions of rows in little memory: narrow integers, values that all rows share, sums in four bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from nsw.readers.timeline.statistics import IntArray
+
+__all__ = [
+    "WIDTHS", "RunningSums", "constant_column", "join_parts", "many_rows", "narrowest_copy", "row_slices",
+    "search_near", "select_rows",
+]  # fmt: skip
+
+
+WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
+_AT_A_TIME: Final = 1 << 14  # rows that the processor's cache holds
+_MANY: Final = 1 << 20  # rows
+_MOST: Final = 2**32 - 1  # that four bytes hold
+
+
+def narrowest_copy(values: IntArray) -> IntArray:
+    """A copy in the least room where the integers fit; at least one. A copy frees the other columns of a batch."""
+    low, high = int(values.min()), int(values.max())
+    narrow = next(t for t in WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+    return constant_column(narrow(low), len(values)) if low == high else values.astype(narrow)
+
+
+def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:
+    """A column with one value for all rows, which takes no memory; it cannot be written."""
+    return np.broadcast_to(value, (count,))
+
+
+def join_parts(parts: list[IntArray]) -> IntArray:
+    """The parts of a column one behind the other, at least one; each is freed when it is copied."""
+    count, first = sum(map(len, parts)), parts[0][0]
+    if all(part.strides == (0,) and part[0] == first for part in parts):
+        return constant_column(first, count)
+    joined = np.empty(count, np.result_type(*{part.dtype for part in parts}))
+    while parts:
+        part = parts.pop()
+        joined[count - len(part) : count] = part
+        count -= len(part)
+    return joined
+
+
+def select_rows(column: IntArray, rows: Any, count: int) -> IntArray:
+    """These rows of a column, so many; where all share a value, they go on to take no memory."""
+    return column[:count] if column.strides == (0,) else column[rows]
+
+
+def row_slices(count: int, at_a_time: int = _AT_A_TIME) -> Iterator[slice]:
+    """All of so many rows, some at a time: what is computed of some takes no memory that grows with all."""
+    return (slice(at, min(at + at_a_time, count)) for at in range(0, count, at_a_time))
+
+
+def many_rows(count: int) -> Iterator[slice]:
+    """As `row_slices`, of so many rows that what is done once for each slice takes no time."""
+    return row_slices(count, _MANY)
+
+
+def search_near(in_order: IntArray, times: IntArray, side: Literal["left", "right"] = "left") -> IntArray:
+    """As `np.searchsorted`, and quick where the times are close together: only what lies between them is searched."""
+    if not len(times):
+        return np.zeros(0, np.int64)
+    low, high = np.searchsorted(in_order, (times.min(), times.max()), side).tolist()
+    return np.asarray(np.searchsorted(in_order[low:high], times, side) + low)
+
+
+class RunningSums:
+    """The sums of the first values of many, none below zero: in four bytes a value, where they are small enough."""
+
+    def __init__(self, count: int, parts: Iterable[IntArray]) -> None:
+        """Add up `count` values, which come in parts as those of `row_slices`."""
+        self._within: IntArray = np.empty(count, np.uint32)  # its part
+        bases = [0]
+        for rows, values in zip(row_slices(count), parts, strict=True):
+            sums = np.cumsum(values, dtype=np.int64)
+            if sums[-1] > _MOST:
+                self._within = self._within.astype(np.int64, copy=False)
+            self._within[rows] = sums
+            bases.append(bases[-1] + int(sums[-1]))
+        self._bases = np.array(bases)
+        self.total = bases[-1]
+
+    @classmethod
+    def of_values(cls, values: IntArray) -> RunningSums:
+        """Those of an array."""
+        return cls(len(values), (values[rows] for rows in row_slices(len(values))))
+
+    def before(self, counts: IntArray) -> IntArray:
+        """The sums of the first values, of so many each."""
+        if not len(self._within):
+            return np.zeros(len(counts), np.int64)
+        last = counts - 1
+        return np.where(last >= 0, self._bases[last // _AT_A_TIME] + self._within[last], 0)
