@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from nsw.readers.timeline.phases import Operations, longest_gaps
+from nsw.readers.timeline.calls import Covered
+from nsw.readers.timeline.phases import longest_gaps
 
 
-def work(*spans):
+def covered(*spans):
     start, end = (np.array([span[at] for span in spans], np.int64) for at in (0, 1))
-    nothing = np.zeros(len(spans), np.int64)
-    return Operations(start, end - start, nothing, nothing, nothing)
+    return Covered(start, end - start)
 
 
 @pytest.mark.parametrize(
@@ -26,4 +26,4 @@ def work(*spans):
     ],
 )
 def test_gaps_are_those_of_the_union_of_all_operations(spans, edges, gaps):
-    assert longest_gaps(work(*spans), np.array(edges, np.int64)).tolist() == gaps
+    assert longest_gaps(covered(*spans), np.array(edges, np.int64)).tolist() == gaps

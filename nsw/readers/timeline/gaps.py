@@ -29,7 +29,7 @@ from nsw.readers.timeline.calls import (
     Calls,
     Covered,
 )  # fmt: skip
-from nsw.readers.timeline.columns import narrowest_copy, row_slices
+from nsw.readers.timeline.columns import narrowest_copy, row_slices, stretch_or_mask
 from nsw.readers.timeline.phases import (
     COMMUNICATION,
     FROM_GPU,
@@ -134,7 +134,7 @@ def usual_stretches(work: Operations, phases: Phased | None, calls: Calls | None
         return edges[:-1][usual], edges[1:][usual]
     kernels = work.category != MEMORY
     first = work.start[kernels] if kernels.any() else work.start
-    return first.min(keepdims=True), work.ends().max(keepdims=True)
+    return first.min(keepdims=True), np.array([work.last_end()])
 
 
 def _is_in_stretches(times: IntArray, stretches: tuple[IntArray, IntArray]) -> Any:
@@ -285,14 +285,14 @@ def _use_row(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArra
     """How a GPU is used, by its operations in order of their start and the time that they cover."""
     (start, end), calls, phases = stretches, timeline.calls, timeline.phased
     inside = _is_in_stretches(work.start, stretches)
-    kernels = (work.category != MEMORY) & inside
+    is_kernel, talk = (work.category != MEMORY) & inside, work.category == COMMUNICATION
+    kernels = stretch_or_mask(is_kernel)
     busy_ns = float(busy.covered_within(start, end).sum())
     took = work.duration[kernels]
-    talk = work.category == COMMUNICATION
     row: Row = {
         "iterations": None if phases is None else len(start),
         "span_ns": float((end - start).sum()), "busy_ns": busy_ns,
-        "operations": int(inside.sum()), "kernels": int(kernels.sum()), "kernel_ns": float(took.sum()),
+        "operations": int(inside.sum()), "kernels": len(took), "kernel_ns": float(took.sum()),
         "communication_ns": float(took[talk[kernels]].sum()),
         "computing_ns": float(Covered(work.start[kernels], took).total),
     }  # fmt: skip
@@ -326,8 +326,8 @@ def _use_row(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArra
         row["default_stream"] = int(np.count_nonzero(covered.start[first + 1] >= covered.reach(first)))  # none beside
     if work.blocks is not None and len(took):
         row["small_ns"] = float(took[(work.blocks[kernels] > 0) & (work.blocks[kernels] <= _FEW_BLOCKS)].sum())
-        kernel_blocks = work.blocks[kernels & ~talk]
-        row["blocks"] = int(kernel_blocks.astype(np.int64).sum()) if bool((kernel_blocks >= 0).all()) else None
+        kernel_blocks = work.blocks[stretch_or_mask(is_kernel & ~talk)]
+        row["blocks"] = int(kernel_blocks.sum()) if bool((kernel_blocks >= 0).all()) else None
     if work.kernel is not None and phases is not None and talk.any():
         edges = phases.edges[phases.warmup :]  # slow iterations too
         computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))

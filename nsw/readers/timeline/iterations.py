@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from nsw.readers.timeline.calls import time_order
-from nsw.readers.timeline.columns import RunningSums
+from nsw.readers.timeline.columns import RunningSums, narrowest_copy, select_rows
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -220,11 +220,12 @@ class Kernels:
         devices = np.unique(self.device)
         took = np.array([self.durations[self.device == device].sum() for device in devices])
         for device in devices[np.argsort(-took, kind="stable")[:_DEVICES]]:
-            yield self.select(np.flatnonzero(self.device == device))
+            yield self.select(self.device == device)
 
     def select(self, rows: IntArray) -> Kernels:
         """Some of them."""
-        return Kernels(*(getattr(self, column)[rows] for column in self.__slots__))
+        count = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
+        return Kernels(*(select_rows(getattr(self, column), rows, count) for column in self.__slots__))
 
 
 def is_optimizer(kernel: str) -> bool:
@@ -244,6 +245,8 @@ def without_trials(kernels: Kernels, autotuners: Collection[int]) -> Kernels:
         kernels: The kernels of a process.
         autotuners: What kernels of an autotuner are, as in `kernels.names`.
     """
+    if not autotuners:
+        return kernels
     order = time_order(kernels.launched)
     in_order = kernels.select(np.arange(len(kernels.names))[order])
     at = np.flatnonzero(np.isin(in_order.names, list(autotuners)))
@@ -294,7 +297,7 @@ def _repetition_of_kernels(
     length = 0.0 if repeated is None or len(repeated[0]) < 2 else float(np.median(np.diff(repeated[0])))
     if repeated is not None and 0 < length <= _LAYER_KERNELS:
         by_input = None if inputs is None else _separated_repetition(launched, [inputs])
-        pauses = np.diff(launched)
+        pauses = narrowest_copy(np.diff(launched))
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
         outer = _separated_repetition(launched, [long, *separators])
         if length <= _FEW_KERNELS and (outer is None or not _is_outer_repetition(outer[0], repeated[0])):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.timeline.calls import Covered, time_order
-from nsw.readers.timeline.columns import RunningSums, select_rows
+from nsw.readers.timeline.columns import RunningSums, many_rows, select_rows
 from nsw.readers.timeline.statistics import distinct, duration_statistics, with_shares
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class Operations:
     def ends(self, rows: Any = _ALL) -> IntArray:
         """When these operations end."""
         return np.add(self.start[rows], self.duration[rows])
+
+    def last_end(self) -> int:
+        """When the last of all operations ends; there must be one."""
+        return max(int(self.ends(rows).max()) for rows in many_rows(len(self.start)))
 
     def launches(self, rows: Any = _ALL) -> IntArray:
         """When these operations were launched."""
@@ -177,9 +181,10 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
     busy, gpus = [], []
     for device in devices:
         mine = _on_devices(ordered, [device])
-        busy.append(_busy_between(mine.start, mine.duration, edges))
-        gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1]))
-        del mine  # before those of the next GPU are copied
+        covered = Covered(mine.start, mine.duration)
+        busy.append(_covered_between(covered, edges))
+        gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1], longest_gaps(covered, edges)))
+        del mine, covered  # before those of the next GPU are copied
     return Phased(
         iterations,
         count,
@@ -191,8 +196,19 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
     )
 
 
-def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray, busy: IntArray) -> OnGpu:
-    """What the iterations do on the GPU whose operations these are, in order of launch, and that is busy so long."""
+def _on_gpu(
+    work: Operations, device: int, marks: Sequence[int], edges: IntArray, busy: IntArray, gap: IntArray
+) -> OnGpu:
+    """What the iterations do on a GPU.
+
+    Args:
+        work: Its operations, in order of their launch.
+        device: Its number.
+        marks: When the iterations begin, and when the last one ends, by the host's clock.
+        edges: The same by the GPU's clock.
+        busy: How long it is at work in each iteration.
+        gap: The longest time in each iteration in which it is not.
+    """
     at = np.searchsorted(work.launches(), marks)
     durations = work.duration
     gpu = _sums_between(durations, at)[1:-1]
@@ -204,13 +220,12 @@ def _on_gpu(work: Operations, device: int, marks: Sequence[int], edges: IntArray
     )
 
     def at_work_on(mine: Any) -> IntArray:
-        return _busy_between(work.start[mine], work.duration[mine], edges)[1:-1]
+        return _covered_between(Covered(work.start[mine], work.duration[mine]), edges)[1:-1]
 
     kernels = at_work_on(work.category != MEMORY) if memory.any() else busy
     computing = at_work_on(work.category == KERNEL) if communication.any() else kernels
     return OnGpu(
-        device, busy, gpu, memory, busy - kernels, communication, kernels - computing, np.diff(at),
-        longest_gaps(work, edges),
+        device, busy, gpu, memory, busy - kernels, communication, kernels - computing, np.diff(at), gap,
     )  # fmt: skip
 
 
@@ -236,7 +251,8 @@ def gpus_worked_on(work: Operations) -> list[int]:
 
 
 def _select_operations(work: Operations, which: Any) -> Operations:
-    count = len(work.start[which])
+    is_mask = isinstance(which, np.ndarray) and which.dtype == bool
+    count = int(np.count_nonzero(which)) if is_mask else len(work.start[which])
     columns: Any = (
         None if (c := getattr(work, name)) is None else select_rows(c, which, count) for name in work.__slots__
     )
@@ -257,8 +273,10 @@ def of_each_device(work: Operations, phases: Phased | None) -> Iterator[tuple[in
 
 def _on_devices(work: Operations, devices: Sequence[int]) -> Operations:
     """The operations on these devices."""
-    mine = np.isin(work.device, devices) if len(devices) != 1 else work.device == devices[0]
-    return work if mine.all() else _select_operations(work, np.flatnonzero(mine))
+    mine = np.zeros(len(work.device), bool)
+    for device in devices:
+        mine |= work.device == device
+    return work if mine.all() else _select_operations(work, mine)
 
 
 def shared_warmup(processes: list[Phased]) -> int | None:
@@ -284,7 +302,7 @@ def _iteration_edges(work: Operations, iterations: Iterations) -> IntArray:
     heads = at[:-1][has_work]
     inside = slice(int(at[0]), int(at[-1]))
     edges[:-1][has_work] = np.minimum.reduceat(work.start[inside], heads - at[0])
-    edges[-1] = work.ends(inside).max()
+    edges[-1] = _select_operations(work, inside).last_end()
     if iterations.found_by != "kernel_sequence":  # the next one would begin behind the mark, as late as the others do
         late = edges[:-1][has_work] - iterations.starts[has_work]
         # no later than the first: all together take no longer than from the first mark to the end of the last
@@ -313,27 +331,26 @@ def _mean_busy(busy: Sequence[IntArray], edges: IntArray) -> IntArray:
     return np.asarray(sum(busy) // len(busy)) if busy else np.zeros(len(edges) + 1, np.int64)
 
 
-def longest_gaps(work: Operations, edges: IntArray) -> IntArray:
+def longest_gaps(covered: Covered, edges: IntArray) -> IntArray:
     """The longest time between each edge and the next in which no GPU was at work; ns, one less than edges."""
     if len(edges) < 2:
         return np.zeros(0, np.int64)
-    covered = Covered(work.start, work.duration)
     at = np.searchsorted(covered.start, edges, "right")
     before = np.where(at > 0, covered.reach(at - 1), edges[0]) if len(covered.start) else edges[:1].repeat(len(edges))
     longest: IntArray = np.maximum(edges[1:] - np.maximum(edges[:-1], before[1:]), 0)
     heads = np.flatnonzero(np.diff(at))
     if len(heads):
         gaps = covered.start[at[0] : at[-1]].copy()
-        gaps[1:] -= covered.reach(slice(at[0], at[-1] - 1))
+        for rows in many_rows(len(gaps) - 1):
+            gaps[rows.start + 1 : rows.stop + 1] -= covered.reach(slice(at[0] + rows.start, at[0] + rows.stop))
         first = at[heads] - at[0]
         gaps[first] = covered.start[at[heads]] - np.maximum(edges[heads], before[heads])
         longest[heads] = np.maximum(longest[heads], np.maximum.reduceat(gaps, first))
     return longest
 
 
-def _busy_between(start: IntArray, duration: IntArray, edges: IntArray) -> IntArray:
-    """The time in which a GPU was at work before the first edge, between each and the next, and after the last; ns."""
-    covered = Covered(start, duration)
+def _covered_between(covered: Covered, edges: IntArray) -> IntArray:
+    """The time that is covered before the first edge, between each and the next, and after the last; ns."""
     return np.diff(covered.covered_before(edges), prepend=0, append=covered.total)
 
 
@@ -393,7 +410,9 @@ def _phase_rows(timeline: Timeline) -> list[Row]:
         work = timeline.work
         at_first = np.array([first], np.int64)
         on_gpus = of_each_device(work, None)
-        busy = _mean_busy([_busy_between(mine.start, mine.duration, at_first) for _, mine in on_gpus], at_first)
+        busy = _mean_busy(
+            [_covered_between(Covered(mine.start, mine.duration), at_first) for _, mine in on_gpus], at_first
+        )
         row: Row = {
             "phase": "all", "found_by": "none", "reason": _no_iterations_reason(timeline),
             "start_ns": first, "duration_ns": last - first,

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.calls import SYNCHRONISE, Calls
+from nsw.readers.timeline.calls import SYNCHRONISE, Calls, time_order
 from nsw.readers.timeline.columns import (
     constant_column,
     join_parts,
@@ -195,16 +195,9 @@ def split_by_iterations(
         has_kernels = KERNEL in gpu or GRAPH in gpu
         if iterations is None and has_kernels:
             kernels = without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
-            graphs = np.flatnonzero(kernels.names < 0)
-            if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
-                kernels = kernels.select(graphs)
             separators = _wait_and_copy_times(result, work, index, host)
-            operations = np.sort(work.launches())
-            iterations = iterations_by_kernels(kernels, *separators, optimizers, operations=operations)
-            if iterations is None and len(graphs := _graphs_behind_start(kernels)):
-                iterations = iterations_by_kernels(
-                    kernels.select(graphs), *separators, optimizers, operations=operations
-                )
+            iterations = _repeated_kernels(kernels, *separators, optimizers, work.launches())
+            del kernels, separators  # 13 bytes a kernel and more
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
@@ -221,6 +214,32 @@ def split_by_iterations(
         repeated = {m.name for process_marks in marks.values() for m in process_marks if len(m.starts) > 1}
         result.missing_range = MissingRange(missing, _describe_iterations(result), tuple(sorted(repeated)[:_MAX_NAMES]))
     return result
+
+
+def _repeated_kernels(
+    kernels: Kernels,
+    separators: list[IntArray],
+    inputs: IntArray | None,
+    optimizers: Collection[int],
+    launched: IntArray,
+) -> Iterations | None:
+    """The iterations of a process by its kernels, or by its whole graphs where those are most of the work.
+
+    Args:
+        kernels: Its kernels and graphs.
+        separators: When it waits for its GPU and copies from it.
+        inputs: When it copies to its GPU.
+        optimizers: The keys of optimizers' kernels.
+        launched: When its operations were launched.
+    """
+    graphs = np.flatnonzero(kernels.names < 0)
+    if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
+        kernels = kernels.select(graphs)
+    operations = launched[time_order(launched)]
+    iterations = iterations_by_kernels(kernels, separators, inputs, optimizers, operations=operations)
+    if iterations is None and len(graphs := _graphs_behind_start(kernels)):
+        return iterations_by_kernels(kernels.select(graphs), separators, inputs, optimizers, operations=operations)
+    return iterations
 
 
 def _describe_iterations(split: Split) -> str:
@@ -543,7 +562,7 @@ def _process_span(
     """The first and the last time of a process in the report."""
     times: list[int] = []
     if len(work.start):
-        times += [int(work.start.min()), int(work.ends().max())]
+        times += [int(work.start.min()), work.last_end()]
     rows = slice(0) if calls is None else _process_rows(split, calls, index, "globalTid")
     if calls is not None and len(start := calls.columns["start"][rows]):
         times += [int(start.min()), int((start + calls.durations[rows]).max())]
