@@ -48,7 +48,8 @@ class Calls:
 
     def ends(self, rows: Any) -> IntArray:
         """When these calls end."""
-        return np.add(self.start[rows], self.duration[rows])
+        ends: IntArray = self.start[rows] + self.duration[rows]
+        return ends
 
     def ends_of(self, starts: IntArray) -> IntArray:
         """When the calls that began at these times end; of none the time itself."""
@@ -87,7 +88,7 @@ class Covered:
         self.total = self._sums.total
 
     def _covered_times(self, duration: IntArray) -> Iterator[IntArray]:
-        """The time that each interval covers and none before it does; `_length` becomes that to the latest end so far."""
+        """The time that each interval covers and none before it; `_length` becomes that to the latest end so far."""
         latest = np.iinfo(np.int64).min
         for rows in row_slices(len(duration)):
             start = self.start[rows]
@@ -102,7 +103,8 @@ class Covered:
 
     def reach(self, rows: Any) -> IntArray:
         """The latest end of each of these intervals, in order of their start, and of those before it."""
-        return np.add(self.start[rows], self._length[rows])
+        reach: IntArray = self.start[rows] + self._length[rows]
+        return reach
 
     def covered_before(self, times: IntArray) -> IntArray:
         """How much of the time before each of these moments is covered, ns."""

@@ -12,40 +12,69 @@ if TYPE_CHECKING:
     from nsw.readers.timeline.statistics import IntArray
 
 __all__ = [
-    "WIDTHS", "RunningSums", "constant_column", "join_parts", "many_rows", "narrowest_copy", "row_slices",
+    "WIDTHS", "GrowingColumn", "RunningSums", "constant_column", "many_rows", "narrowest_copy", "row_slices",
     "search_near", "select_rows", "stretch_or_mask",
 ]  # fmt: skip
 
 
 WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
 _AT_A_TIME: Final = 1 << 14  # rows that the processor's cache holds
+_SMALL, _LARGE = 1 << 20, 32 << 20  # bytes; from the larger on malloc asks the system for each array
 _MANY: Final = 1 << 20  # rows
 _MOST: Final = 2**32 - 1  # that four bytes hold
 
 
+class GrowingColumn:
+    """Integers that come in parts, in the least room where they fit.
+
+    Of a large array the system gives memory as it is written, and takes it back at once when it is freed; small ones
+    that live as long would leave holes among the batches that a scan frees.
+    """
+
+    def __init__(self, narrowest: type[np.signedinteger[Any]] = np.int8) -> None:
+        """Begin an empty column whose values are at least so wide."""
+        self._count, self._room = 0, constant_column(narrowest(0), 0)
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[IntArray], narrowest: type[np.signedinteger[Any]] = np.int8) -> IntArray:
+        """The parts of a column one behind the other."""
+        column = cls(narrowest)
+        for part in parts:
+            column.add(part)
+        return column.values
+
+    def add(self, part: IntArray) -> None:
+        """Add values at the end."""
+        if not len(part):
+            return
+        low, high, count = int(part.min()), int(part.max()), self._count + len(part)
+        fits = next(t for t in WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+        width = np.promote_types(fits, self._room.dtype)
+        if low == high and (not self._count or (self._room.strides == (0,) and self._room[0] == low)):
+            self._room = constant_column(width.type(low), count)
+        else:
+            if count > len(self._room) or width != self._room.dtype or self._room.strides == (0,):
+                size = 2 * count * width.itemsize
+                room = np.empty((size if size < _SMALL else max(size, _LARGE)) // width.itemsize, width)
+                room[: self._count] = self._room[: self._count]
+                self._room = room
+            self._room[self._count : count] = part
+        self._count = count
+
+    @property
+    def values(self) -> IntArray:
+        """All of them; where they are alike, a column that takes no memory and cannot be written."""
+        return self._room[: self._count]
+
+
 def narrowest_copy(values: IntArray) -> IntArray:
     """A copy in the least room where the integers fit; at least one. A copy frees the other columns of a batch."""
-    low, high = int(values.min()), int(values.max())
-    narrow = next(t for t in WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
-    return constant_column(narrow(low), len(values)) if low == high else values.astype(narrow)
+    return GrowingColumn.of_parts([values])
 
 
 def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:
     """A column with one value for all rows, which takes no memory; it cannot be written."""
     return np.broadcast_to(value, (count,))
-
-
-def join_parts(parts: list[IntArray]) -> IntArray:
-    """The parts of a column one behind the other, at least one; each is freed when it is copied."""
-    count, first = sum(map(len, parts)), parts[0][0]
-    if all(part.strides == (0,) and part[0] == first for part in parts):
-        return constant_column(first, count)
-    joined = np.empty(count, np.result_type(*{part.dtype for part in parts}))
-    while parts:
-        part = parts.pop()
-        joined[count - len(part) : count] = part
-        count -= len(part)
-    return joined
 
 
 def select_rows(column: IntArray, rows: Any, count: int) -> IntArray:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import numpy as np
 
 from nsw.readers.timeline.calls import time_order
-from nsw.readers.timeline.columns import RunningSums, narrowest_copy, select_rows
+from nsw.readers.timeline.columns import GrowingColumn, RunningSums, many_rows, select_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
@@ -204,13 +204,17 @@ _SEVERAL_STEPS: Final = 2.5  # of an iteration: three, where one at an end is cu
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """The kernels of a process, in any order: what each is, when and how long it ran and was launched, where; ns."""
+    """The kernels of a process, in any order: what each is, when and how long it ran, how long after its launch; ns."""
 
     names: IntArray
     starts: IntArray
     durations: IntArray
-    launched: IntArray
+    delays: IntArray
     device: IntArray
+
+    def launches(self) -> IntArray:
+        """When each was launched."""
+        return self.starts - self.delays
 
     def of_each_device(self) -> Iterator[Kernels]:
         """Yield those of each device, of most time first: threads that launch for several mix sequences by chance."""
@@ -247,7 +251,7 @@ def without_trials(kernels: Kernels, autotuners: Collection[int]) -> Kernels:
     """
     if not autotuners:
         return kernels
-    order = time_order(kernels.launched)
+    order = time_order(kernels.launches())
     in_order = kernels.select(np.arange(len(kernels.names))[order])
     at = np.flatnonzero(np.isin(in_order.names, list(autotuners)))
     is_trial = np.zeros(len(in_order.names) + 1, np.int64)
@@ -264,7 +268,7 @@ def iterations_by_kernels(
     inputs: IntArray | None = None,
     optimizers: Collection[int] = (),
     *,
-    operations: IntArray,
+    operations: Callable[[], IntArray],
 ) -> Iterations | None:
     """The iterations of a process by its kernels: by those of the first device whose sequence repeats.
 
@@ -273,13 +277,13 @@ def iterations_by_kernels(
         separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies from it.
         inputs: When copies to the GPU were launched, which an iteration may begin with.
         optimizers: What kernels of optimizers are, as in `kernels.names`.
-        operations: When kernels and all others were launched, in order: a last iteration of few is a remainder.
+        operations: Gives when kernels and all others were launched: a last iteration of few is a remainder.
     """
     repeated = (_repetition_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
     iterations = next(filter(None, repeated), None)
     if iterations is None or len(iterations) <= _FEWEST:
         return iterations
-    counts = np.diff(np.searchsorted(operations, [*iterations.starts.tolist(), iterations.end]))
+    counts = np.diff(np.searchsorted(np.sort(operations()), [*iterations.starts.tolist(), iterations.end]))
     if 2 * counts[-1] >= np.median(counts):
         return iterations
     return Iterations(iterations.found_by, iterations.name, iterations.starts[:-1], int(iterations.starts[-1]))
@@ -289,7 +293,7 @@ def _repetition_of_kernels(
     kernels: Kernels, separators: Sequence[IntArray], inputs: IntArray | None, optimizers: Collection[int]
 ) -> Iterations | None:
     """As `find_repetitions`, of kernels in any order."""
-    names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launched
+    names, starts, durations, launched = kernels.names, kernels.starts, kernels.durations, kernels.launches()
     order = time_order(launched)
     names, starts, durations, launched = (column[order] for column in (names, starts, durations, launched))
     repeated = find_repetitions(names, starts, durations) or _behind_trials(names, starts, durations)
@@ -297,7 +301,9 @@ def _repetition_of_kernels(
     length = 0.0 if repeated is None or len(repeated[0]) < 2 else float(np.median(np.diff(repeated[0])))
     if repeated is not None and 0 < length <= _LAYER_KERNELS:
         by_input = None if inputs is None else _separated_repetition(launched, [inputs])
-        pauses = narrowest_copy(np.diff(launched))
+        pauses = GrowingColumn.of_parts(
+            np.diff(launched[rows.start : rows.stop + 1]) for rows in many_rows(len(launched) - 1)
+        )
         long = launched[1:][pauses > max(_LONG_PAUSE * float(np.median(pauses)), _LONG_PAUSE_NS)]
         outer = _separated_repetition(launched, [long, *separators])
         if length <= _FEW_KERNELS and (outer is None or not _is_outer_repetition(outer[0], repeated[0])):
@@ -443,7 +449,7 @@ def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
 def count_rare_repetitions(kernels: Kernels) -> int:
     """The number of times that a sequence of kernels repeats, where that is too seldom for iterations; 0: none does."""
     for part in kernels.of_each_device():
-        order = np.argsort(part.launched, kind="stable")
+        order = time_order(part.launches())
         found = find_repetitions(part.names[order], part.starts[order], part.durations[order], fewest=2)
         if found is not None:
             return len(found[0])
@@ -557,10 +563,10 @@ def _heads_by_anchor(names: IntArray, starts: IntArray, durations: IntArray, lag
 
 def _heads_by_blocks(names: IntArray, lag: int) -> IntArray:
     """Every lag-th kernel of the longest stretch in which the sequence repeats."""
-    is_equal = (names[:-lag] == names[lag:]).astype(np.int64)
-    total = np.concatenate(([0], np.cumsum(is_equal)))
+    is_equal = names[:-lag] == names[lag:]
+    equal = RunningSums.of_values(is_equal)
     blocks = np.arange(0, len(is_equal) - lag + 1, lag)
-    good = (total[blocks + lag] - total[blocks]) >= _EQUAL * lag
+    good = equal.before(blocks + lag) - equal.before(blocks) >= _EQUAL * lag
     edges = np.flatnonzero(np.diff(np.concatenate(([False], good, [False])).astype(np.int8)))
     if not len(edges):
         return np.empty(0, np.int64)

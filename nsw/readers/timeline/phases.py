@@ -77,7 +77,8 @@ class Operations:
 
     def ends(self, rows: Any = _ALL) -> IntArray:
         """When these operations end."""
-        return np.add(self.start[rows], self.duration[rows])
+        ends: IntArray = self.start[rows] + self.duration[rows]
+        return ends
 
     def last_end(self) -> int:
         """When the last of all operations ends; there must be one."""
@@ -85,7 +86,8 @@ class Operations:
 
     def launches(self, rows: Any = _ALL) -> IntArray:
         """When these operations were launched."""
-        return np.subtract(self.start[rows], self.delay[rows])
+        launches: IntArray = self.start[rows] - self.delay[rows]
+        return launches
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,9 +208,9 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     )
     kernels = without_trials(_own_kernels(recorded, work), autotuners)
     if work.way is None:
-        return iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=np.sort(work.launches()))
+        return iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=work.launches)
     from_gpu, to_gpu = (work.launches(work.way == way) for way in (FROM_GPU, TO_GPU))
-    return iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=np.sort(work.launches()))
+    return iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=work.launches)
 
 
 def _own_kernels(recorded: Recorded, work: Operations) -> Kernels:
@@ -223,7 +223,7 @@ def _own_kernels(recorded: Recorded, work: Operations) -> Kernels:
         recorded.gpu_name[kernels],
         work.start[kernels],
         recorded.duration[kernels],
-        work.launches(kernels),
+        work.delay[kernels],
         work.device[kernels],
     )
 

@@ -26,7 +26,7 @@ from nsw.readers.nsys.export.source import (
     has_columns,
     require_integers,
 )
-from nsw.readers.timeline.columns import join_parts, narrowest_copy
+from nsw.readers.timeline.columns import GrowingColumn, narrowest_copy
 from nsw.readers.timeline.statistics import distinct, duration_statistics, group_by_key, merge_by_label, with_shares
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def sum_operations_by_call(boundaries: Boundaries, calls: Iterable[Batch], opera
     """
     parts = [_codes_of_batch(boundaries, batch) for batch in calls]
     codes = np.unique(np.concatenate([different for different, _ in parts])) if parts else np.empty(0, np.int64)
-    cell_of_call = join_parts([np.searchsorted(codes, d).astype(np.int32)[inverse] for d, inverse in parts])
+    cell_of_call = GrowingColumn.of_parts(np.searchsorted(codes, d)[inverse] for d, inverse in parts)
     del parts
     sums = _Sums(len(codes))
     for batch in operations:
@@ -201,7 +201,7 @@ class Lookup:
                 found[start : start + _SLICE] = self._table[np.where(inside, part - self._low, -1)]
             return np.asarray(found)
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._values[at], -1)
+        return np.asarray(np.where(self._keys[at] == keys, self._values[at], -1).astype(np.int32))
 
 
 _SLICE = 1 << 20  # keys put into a table at a time

@@ -9,10 +9,10 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
-from nsw.readers.timeline.calls import SYNCHRONISE, Calls, time_order
+from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.columns import (
+    GrowingColumn,
     constant_column,
-    join_parts,
     many_rows,
     narrowest_copy,
     row_slices,
@@ -50,7 +50,7 @@ from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from nsw.readers.nsys.export.source import Collected
     from nsw.readers.timeline.iterations import Iterations
@@ -108,7 +108,7 @@ class Split:
         parts += phases
         return parts
 
-    def _places_and_phases(self, collected: Collected, column: str) -> tuple[IntArray, IntArray]:
+    def _places_and_phases(self, collected: Collected, column: str) -> tuple[IntArray, Any]:
         """Place of the process and phase of each row of a table."""
         start, delay = collected.columns["start"], self.delays.get(collected.table)
         indices = _process_indices(self, collected, column)
@@ -196,8 +196,8 @@ def split_by_iterations(
         if iterations is None and has_kernels:
             kernels = without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
             separators = _wait_and_copy_times(result, work, index, host)
-            iterations = _repeated_kernels(kernels, *separators, optimizers, work.launches())
-            del kernels, separators  # 13 bytes a kernel and more
+            iterations = _repeated_kernels(kernels, *separators, optimizers, work.launches)
+            del kernels, separators  # before the phases are split
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
@@ -221,7 +221,7 @@ def _repeated_kernels(
     separators: list[IntArray],
     inputs: IntArray | None,
     optimizers: Collection[int],
-    launched: IntArray,
+    launches: Callable[[], IntArray],
 ) -> Iterations | None:
     """The iterations of a process by its kernels, or by its whole graphs where those are most of the work.
 
@@ -230,15 +230,14 @@ def _repeated_kernels(
         separators: When it waits for its GPU and copies from it.
         inputs: When it copies to its GPU.
         optimizers: The keys of optimizers' kernels.
-        launched: When its operations were launched.
+        launches: Gives when its operations were launched.
     """
     graphs = np.flatnonzero(kernels.names < 0)
     if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
         kernels = kernels.select(graphs)
-    operations = launched[time_order(launched)]
-    iterations = iterations_by_kernels(kernels, separators, inputs, optimizers, operations=operations)
+    iterations = iterations_by_kernels(kernels, separators, inputs, optimizers, operations=launches)
     if iterations is None and len(graphs := _graphs_behind_start(kernels)):
-        return iterations_by_kernels(kernels.select(graphs), separators, inputs, optimizers, operations=operations)
+        return iterations_by_kernels(kernels.select(graphs), separators, inputs, optimizers, operations=launches)
     return iterations
 
 
@@ -286,15 +285,18 @@ def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
     """
     split = Split(*_processes_and_hosts(gpu, calls))
     for collected in gpu.values():
-        collected.columns["call"] = np.full(len(collected.keys), -1, np.int32)
+        collected.columns["call"] = constant_column(np.int32(-1), len(collected.keys))
     for index in range(len(split.processes)):
         rows = _process_rows(split, calls, index, "globalTid")
         row_of_key = Lookup(calls.columns["correlationId"][rows])
         for collected in gpu.values():
             operations = _process_rows(split, collected, index)
             found = row_of_key.find(collected.columns["correlationId"][operations])
-            is_all = isinstance(rows, slice) or not len(rows)
-            collected.columns["call"][operations] = found if is_all else np.where(found < 0, -1, rows[found])
+            if isinstance(rows, slice):
+                collected.columns["call"] = found
+            elif len(rows):
+                call = collected.columns["call"] = np.array(collected.columns["call"])
+                call[operations] = np.where(found < 0, -1, rows[found])
 
 
 def _launch_delays(split: Split, collected: Collected, calls: Collected | None) -> IntArray:
@@ -303,9 +305,9 @@ def _launch_delays(split: Split, collected: Collected, calls: Collected | None) 
     if calls is None or call is None:
         return constant_column(np.int8(0), len(start))
     launches, unknown = calls.columns["start"], call < 0
-    delay = join_parts([
-        narrowest_copy(np.where(unknown[rows], 0, start[rows] - launches[call[rows]])) for rows in many_rows(len(start))
-    ])  # fmt: skip
+    delay = GrowingColumn.of_parts(
+        np.where(unknown[rows], 0, start[rows] - launches[call[rows]]) for rows in many_rows(len(start))
+    )
     if unknown.any():
         launched = start - delay
         for index in range(len(split.processes)):
@@ -336,7 +338,8 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
         )
         for column, part in zip(columns, values, strict=True):
             column.append(part)
-    work = Operations(*(join_parts(c[1:]) if len(c) > 2 else c[-1] for c in columns))
+    start, *others = (c[1:] if len(c) > 1 else c for c in columns)
+    work = Operations(_joined(start, np.int64), *map(_joined, others))
     at = 0
     for table, collected in gpu.items() if len(split.processes) == 1 else ():  # no column is in memory twice
         rows = slice(at, at := at + len(collected.keys))
@@ -344,6 +347,11 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
             work.start[rows], work.duration[rows], work.delay[rows],
         )  # fmt: skip
     return work
+
+
+def _joined(parts: list[IntArray], narrowest: type[np.signedinteger[Any]] = np.int8) -> IntArray:
+    """The parts of a column as one; a single one is not copied."""
+    return parts[0] if len(parts) == 1 else GrowingColumn.of_parts(parts, narrowest)
 
 
 def _devices(collected: Collected) -> IntArray:
@@ -358,7 +366,7 @@ _UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
 def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream, blocks and kernel of each row of a table; -1 where it has none."""
     columns = collected.columns
-    absent: IntArray = np.full(len(collected.keys), -1, np.int8)
+    absent = constant_column(np.int8(-1), len(collected.keys))
     way = memory = absent
     kernel = collected.keys if collected.table == KERNEL else absent
     if collected.table == MEMCPY:
@@ -465,7 +473,8 @@ def _graphs_behind_start(kernels: Kernels) -> IntArray:
     """The graphs, where from the middle one on they are most of the work: other kernels are of autotuning or set-up."""
     graphs = np.flatnonzero(kernels.names < 0)
     if len(graphs):
-        behind = kernels.launched >= np.median(kernels.launched[graphs])
+        launched = kernels.launches()
+        behind = launched >= np.median(launched[graphs])
         if 2 * kernels.durations[behind & (kernels.names < 0)].sum() <= kernels.durations[behind].sum():
             return graphs[:0]
     return graphs
@@ -474,16 +483,15 @@ def _graphs_behind_start(kernels: Kernels) -> IntArray:
 def _kernels_of_table(
     split: Split, collected: Collected, index: int, nccl: Collection[int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-    """Key, start, duration, launch and GPU of each; a graph's key is below zero."""
+    """Key, start, duration, delay and GPU of each; a graph's key is below zero."""
     rows = _process_rows(split, collected, index)
     keys = collected.keys[rows] if collected.table == KERNEL else -1 - collected.keys[rows].astype(np.int64)
     is_computing = ~np.isin(keys, list(nccl)) if nccl else np.ones(len(keys), bool)
     takes_all = is_computing.all() or 2 * int(is_computing.sum()) <= len(is_computing)
     chosen = slice(None) if takes_all else np.flatnonzero(is_computing)
-    start = collected.columns["start"][rows][chosen]
     return (
-        keys[chosen], start, collected.durations[rows][chosen],
-        start - split.delays[collected.table][rows][chosen], _devices(collected)[rows][chosen],
+        keys[chosen], collected.columns["start"][rows][chosen], collected.durations[rows][chosen],
+        split.delays[collected.table][rows][chosen], _devices(collected)[rows][chosen],
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from nsw.readers.invariants import LONGEST_NS
-from nsw.readers.timeline.columns import WIDTHS, constant_column, join_parts, narrowest_copy, row_slices
+from nsw.readers.timeline.columns import WIDTHS, GrowingColumn, constant_column, row_slices
 from nsw.readers.timeline.statistics import Grouped, group_by_key, require_sums
 
 if TYPE_CHECKING:
@@ -197,7 +197,6 @@ def process_of(global_id: int) -> int:
 
 
 _FEW: Final = 64  # values that a column is compared with one by one
-_JOINED: Final = 1 << 20  # rows
 
 
 @dataclass
@@ -270,9 +269,10 @@ def collect_durations(
     if not has_columns(source, table, key, "start", "end"):
         return None
     derive = derive or {}
-    parts = {c: _Parts() for c in (key, DURATION, *keep, *derive)}
+    # sums and differences of times need a width that the times themselves may not
+    parts = {c: GrowingColumn(np.int64 if c == "start" else np.int8) for c in (key, DURATION, *keep, *derive)}
     interned = {c: _Interned() for c in distinct}
-    codes = {c: _Parts() for c in distinct}
+    codes = {c: GrowingColumn() for c in distinct}
     first: dict[int, int] = {}
     unended = 0
     columns = [key, DURATION, *distinct, *keep, *([companion] if companion else [])]
@@ -284,20 +284,18 @@ def collect_durations(
             continue
         require_integers(table, batch, key, DURATION)
         for column, values in parts.items():
-            value = derive[column][1](batch) if column in derive else batch[column]
-            # sums and differences of times need the width that the times themselves do not
-            values.add(value.copy() if column == "start" else narrowest_copy(value))
+            values.add(derive[column][1](batch) if column in derive else batch[column])
         for column in distinct:
             codes[column].add(interned[column].codes(batch[column]))
         if companion:
             _note_first_values(first, batch[key], batch[companion])
-    if not parts[key].parts:
+    joined = {column: values.values for column, values in parts.items()}
+    if not len(joined[key]):
         return None
-    joined = {column: parts.pop(column).joined() for column in list(parts)}
     refuse_sums(table, joined[DURATION])
     collected = Collected(
         table, joined[key], joined[DURATION], {c: i.values for c, i in interned.items()},
-        {c: codes.pop(c).joined() for c in list(codes)}, {c: joined[c] for c in (*keep, *derive)},
+        {c: values.values for c, values in codes.items()}, {c: joined[c] for c in (*keep, *derive)},
         first, unended,
     )  # fmt: skip
     if not keep:
@@ -321,25 +319,6 @@ def _ended_rows(batch: Batch) -> Batch:
     """The rows that have an end."""
     ended = batch[DURATION] != NULL
     return batch if ended.all() else {name: values[ended] for name, values in batch.items()}
-
-
-class _Parts:
-    """A column that grows; small parts are joined on the way, lest they leave holes in memory behind them."""
-
-    def __init__(self) -> None:
-        self.parts: list[IntArray] = []
-        self._last = 0  # parts at the end that are small
-        self._rows = 0  # in those
-
-    def add(self, part: IntArray) -> None:
-        self.parts.append(part)
-        self._last, self._rows = self._last + 1, self._rows + len(part)
-        if self._rows >= _JOINED:
-            self.parts[-self._last :] = [join_parts(self.parts[-self._last :])]
-            self._last = self._rows = 0
-
-    def joined(self) -> IntArray:
-        return join_parts(self.parts)
 
 
 class _Interned:

@@ -33,7 +33,7 @@ from nsw.readers.nsys.export.source import (
 )
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.timeline.calls import LOCK, Calls, call_kinds, time_order
-from nsw.readers.timeline.columns import constant_column, join_parts, many_rows, narrowest_copy
+from nsw.readers.timeline.columns import GrowingColumn, constant_column, many_rows, narrowest_copy
 from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import (
@@ -168,10 +168,10 @@ def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
     if blocks is not None:
         for name, count in zip(names, largest.tolist(), strict=True):
             tables.blocks[name] = max(count, tables.blocks.get(name, 0))
-    pairs = pairs.reshape(-1, len(keys))
-    often = pairs.max(axis=1, initial=0) >= np.maximum(_USUALLY * pairs.sum(axis=1), 1)
+    of_first = pairs.reshape(-1, len(keys))
+    often = of_first.max(axis=1, initial=0) >= np.maximum(_USUALLY * of_first.sum(axis=1), 1)
     for code in np.flatnonzero(often).tolist():
-        tables.successors[names[code]] = names[int(pairs[code].argmax())]
+        tables.successors[names[code]] = names[int(of_first[code].argmax())]
 
 
 def _count_blocks(batch: Batch) -> IntArray:
@@ -344,9 +344,7 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
         texts = source.strings(keys.tolist())
         kind_of_key = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)
         kind_of = Lookup(keys, kind_of_key)
-        kinds = join_parts(
-            [narrowest_copy(kind_of.find(collected.keys[rows])) for rows in many_rows(len(collected.keys))]
-        )
+        kinds = GrowingColumn.of_parts(kind_of.find(collected.keys[rows]) for rows in many_rows(len(collected.keys)))
         threads, thread = np.array(collected.distinct["globalTid"]), collected.codes["globalTid"]
         if collected is system:
             locking = threads[np.unique(thread[kinds == LOCK])]
