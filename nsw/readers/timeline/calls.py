@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -20,7 +21,6 @@ CALL_KINDS: Final = (
     "spawn",
 )  # fmt: skip
 LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE, SPAWN = range(len(CALL_KINDS))
-_ALL_KINDS: Final = tuple(range(len(CALL_KINDS)))
 
 
 def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:
@@ -36,7 +36,7 @@ def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:
     return np.array([next((kind for p, kind in kinds if p.match(name)), -1) for name in names], np.int8)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Calls:
     """What the host of a process calls, CUDA's and the system's, in order of their start; ns of the host's clock."""
 
@@ -44,7 +44,12 @@ class Calls:
     duration: IntArray
     kind: IntArray  # an index of CALL_KINDS
     lock_threads: int = 0  # threads of the process that wait for a lock with a time limit
-    _covered: dict[tuple[int, ...], Covered] = field(default_factory=dict, repr=False, compare=False)
+    _covered: dict[frozenset[int], Covered] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def kinds(self) -> frozenset[int]:
+        """The kinds that there are; -1 among them where some calls have none."""
+        return frozenset((np.flatnonzero(np.bincount(self.kind.astype(np.int64) + 1)) - 1).tolist())
 
     def ends(self, rows: Any) -> IntArray:
         """When these calls end."""
@@ -60,17 +65,15 @@ class Calls:
 
     def time_in_kinds(self, *kinds: int) -> Covered:
         """The time in calls of these kinds, computed once for all who ask."""
-        if kinds not in self._covered:
-            is_chosen = np.zeros(len(CALL_KINDS) + 1, bool)  # the last one is of those without a kind
-            is_chosen[list(kinds)] = True
-            chosen = is_chosen[self.kind]
-            if not chosen.all():
-                self._covered[kinds] = Covered(self.start[chosen], self.duration[chosen])
-            else:
-                self._covered[kinds] = (
-                    Covered(self.start, self.duration) if kinds == _ALL_KINDS else self.time_in_kinds(*_ALL_KINDS)
-                )
-        return self._covered[kinds]
+        present = self.kinds.intersection(kinds)
+        if present not in self._covered:
+            chosen: Any = slice(0 if not present else None)
+            if present and present != self.kinds:
+                is_chosen = np.zeros(len(CALL_KINDS) + 1, bool)  # the last one is of those without a kind
+                is_chosen[list(present)] = True
+                chosen = is_chosen[self.kind]
+            self._covered[present] = Covered(self.start[chosen], self.duration[chosen])
+        return self._covered[present]
 
 
 def time_order(times: IntArray) -> Any:

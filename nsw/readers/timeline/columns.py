@@ -48,8 +48,7 @@ class GrowingColumn:
         if not len(part):
             return
         low, high, count = int(part.min()), int(part.max()), self._count + len(part)
-        fits = next(t for t in WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
-        width = np.promote_types(fits, self._room.dtype)
+        width = np.promote_types(_width(low, high), self._room.dtype)
         if low == high and (not self._count or (self._room.strides == (0,) and self._room[0] == low)):
             self._room = constant_column(width.type(low), count)
         else:
@@ -69,7 +68,14 @@ class GrowingColumn:
 
 def narrowest_copy(values: IntArray) -> IntArray:
     """A copy in the least room where the integers fit; at least one. A copy frees the other columns of a batch."""
-    return GrowingColumn.of_parts([values])
+    low, high = int(values.min()), int(values.max())
+    width = _width(low, high)
+    return constant_column(width(low), len(values)) if low == high else values.astype(width)
+
+
+def _width(low: int, high: int) -> type[np.signedinteger[Any]]:
+    """The narrowest type that holds both."""
+    return next(t for t in WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
 
 
 def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:
@@ -85,8 +91,9 @@ def select_rows(column: IntArray, rows: Any, count: int) -> IntArray:
     if column.strides == (0,):
         return column[:count]
     if not (isinstance(rows, np.ndarray) and rows.dtype == bool):
-        return column[rows]
-    selected, at = np.empty(count, column.dtype), 0
+        return np.asarray(column[rows])
+    selected: IntArray = np.empty(count, column.dtype)
+    at = 0
     for part in row_slices(len(column)):
         chosen = column[part][np.flatnonzero(rows[part])]
         selected[at : at + len(chosen)] = chosen

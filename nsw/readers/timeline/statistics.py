@@ -39,6 +39,12 @@ class Grouped:
         """The sorted values of the group at `index`."""
         return self.values[self.bounds[index] : self.bounds[index + 1]]
 
+    def merged(self, indices: Sequence[int]) -> IntArray:
+        """The sorted values of several groups together."""
+        if len(indices) == 1:
+            return self.values_of(indices[0])
+        return np.sort(np.concatenate([self.values_of(i) for i in indices]), kind="stable")  # quick on sorted pieces
+
 
 def group_by_key(keys: IntArray, values: IntArray) -> Grouped:
     """The values by key.
@@ -115,17 +121,14 @@ def distinct(values: IntArray) -> list[int]:
 
 def merge_by_label(grouped: Grouped, labels: Sequence[L]) -> dict[L, IntArray]:
     """Sorted values by label, where `labels[i]` is that of group i: several groups may share one."""
-    import numpy as np
+    return {label: grouped.merged(indices) for label, indices in _indices_of_labels(labels).items()}
 
-    members: dict[L, list[int]] = {}
+
+def _indices_of_labels(labels: Sequence[L]) -> dict[L, list[int]]:
+    indices: dict[L, list[int]] = {}
     for index, label in enumerate(labels):
-        members.setdefault(label, []).append(index)
-    return {
-        label: grouped.values_of(indices[0])
-        if len(indices) == 1
-        else np.sort(np.concatenate([grouped.values_of(i) for i in indices]), kind="stable")  # quick on sorted pieces
-        for label, indices in members.items()
-    }
+        indices.setdefault(label, []).append(index)
+    return indices
 
 
 def duration_statistics(values: IntArray) -> dict[str, Any]:
@@ -166,10 +169,16 @@ def with_shares(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """The sorted durations of one name (ns), and the sum of their sizes where they have any (bytes)."""
+    """The durations of one name, and the sum of their sizes where they have any (bytes)."""
 
-    values: IntArray
+    grouped: Grouped
+    indices: Sequence[int]  # of the groups that have the name
     size: int | None
+
+    @property
+    def values(self) -> IntArray:
+        """The sorted durations (ns), merged when they are asked for: not those of all names at once."""
+        return self.grouped.merged(self.indices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,8 +253,8 @@ class Groups:
         for name, size in zip(labels, self.sizes or (), strict=False):
             sums[name] = sums.get(name, 0) + size
         return {
-            name: Durations(values, sums.get(name)) for name, values in merge_by_label(self.grouped, labels).items()
-            if name is not None
+            name: Durations(self.grouped, indices, sums.get(name))
+            for name, indices in _indices_of_labels(labels).items() if name is not None
         }  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from nsw.readers.nsys.export.source import (
     has_columns,
     require_integers,
 )
-from nsw.readers.timeline.columns import GrowingColumn, narrowest_copy
+from nsw.readers.timeline.columns import GrowingColumn, narrowest_copy, search_near
 from nsw.readers.timeline.statistics import distinct, duration_statistics, group_by_key, merge_by_label, with_shares
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ class Boundaries:
         for thread_id in set(distinct(thread)).intersection(self.threads.tolist()):
             calls, thread_index = (thread == thread_id).nonzero()[0], int(np.searchsorted(self.threads, thread_id))
             low, high = int(self.first[thread_index]), int(self.first[thread_index + 1])
-            began = np.searchsorted(self.starts[low:high], start[calls], "right") - 1
-            ends = np.searchsorted(self.ends[low:high], end[calls], "left")
+            began = search_near(self.starts[low:high], start[calls], "right") - 1
+            ends = search_near(self.ends[low:high], end[calls], "left")
             inside = (began >= 0) & (ends < high - low)
             codes[calls[inside]] = (began[inside] + low) * len(self.starts) + ends[inside] + low
         return codes
