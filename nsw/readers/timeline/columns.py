@@ -18,6 +18,7 @@ __all__ = [
 
 
 WIDTHS: Final = (np.int8, np.int16, np.int32, np.int64)
+_BOUNDS: Final = [(width, np.iinfo(width).min, np.iinfo(width).max) for width in WIDTHS]
 _AT_A_TIME: Final = 1 << 14  # rows that the processor's cache holds
 _SMALL, _LARGE = 1 << 20, 32 << 20  # bytes; from the larger on malloc asks the system for each array
 _MANY: Final = 1 << 20  # rows
@@ -75,7 +76,7 @@ def narrowest_copy(values: IntArray) -> IntArray:
 
 def _width(low: int, high: int) -> type[np.signedinteger[Any]]:
     """The narrowest type that holds both."""
-    return next(t for t in WIDTHS if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+    return next(width for width, least, most in _BOUNDS if least <= low and high <= most)
 
 
 def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:

@@ -207,7 +207,15 @@ def _gap_causes(
     results = _is_copy_back(work, before) & ~_is_small_copy_back(work, before)
     columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu, "from_gpu": results}
     if calls is not None:
-        took = [calls.time_in_kinds(kind).covered_within(begin, until) for kind in range(len(CALL_KINDS))]
+        times: dict[Covered, IntArray] = {}  # of kinds that the host does not call, and of a single one, the same
+
+        def time_in(*kinds: int) -> IntArray:
+            covered = calls.time_in_kinds(*kinds)
+            if covered not in times:
+                times[covered] = covered.covered_within(begin, until)
+            return times[covered]
+
+        took = [time_in(kind) for kind in range(len(CALL_KINDS))]
         host_late = calls.ends_of(launched) > begin  # else it was launched before the GPU came to it
         waits = calls.time_in_kinds(SYNCHRONISE)
         ended = waits.covered_within(begin - _CLOCKS_NS, np.maximum(launched, begin + 1)) > 0
@@ -222,7 +230,7 @@ def _gap_causes(
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         columns |= {
-            "launch_ns": took[LAUNCH], "cuda_ns": calls.time_in_kinds(*range(OTHER + 1)).covered_within(begin, until),
+            "launch_ns": took[LAUNCH], "cuda_ns": time_in(*range(OTHER + 1)),
             "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
             "writing": took[WRITE] > 0, "opening": took[OPEN] > 0,
         }  # fmt: skip

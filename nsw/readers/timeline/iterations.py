@@ -277,13 +277,15 @@ def iterations_by_kernels(
         separators: Times of the host's clock, ns, of what may end an iteration: waits for the GPU, copies from it.
         inputs: When copies to the GPU were launched, which an iteration may begin with.
         optimizers: What kernels of optimizers are, as in `kernels.names`.
-        operations: Gives when kernels and all others were launched: a last iteration of few is a remainder.
+        operations: Makes an array of when kernels and all others were launched: a last iteration of few is a remainder.
     """
     repeated = (_repetition_of_kernels(part, separators, inputs, optimizers) for part in kernels.of_each_device())
     iterations = next(filter(None, repeated), None)
     if iterations is None or len(iterations) <= _FEWEST:
         return iterations
-    counts = np.diff(np.searchsorted(np.sort(operations()), [*iterations.starts.tolist(), iterations.end]))
+    launched = operations()
+    launched.sort()
+    counts = np.diff(np.searchsorted(launched, [*iterations.starts.tolist(), iterations.end]))
     if 2 * counts[-1] >= np.median(counts):
         return iterations
     return Iterations(iterations.found_by, iterations.name, iterations.starts[:-1], int(iterations.starts[-1]))

@@ -204,7 +204,7 @@ class Lookup:
         return np.asarray(np.where(self._keys[at] == keys, self._values[at], -1).astype(np.int32))
 
 
-_SLICE = 1 << 20  # keys put into a table at a time
+_SLICE = 1 << 16  # keys put into a table, or looked up, at a time
 
 
 class _Sums:

@@ -153,16 +153,14 @@ def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
     names = [tables.names[key] for key in keys.tolist()]
     code_of, blocks, start = Lookup(keys, np.arange(len(keys))), kernels.columns.get("blocks"), kernels.columns["start"]
     order = time_order(start)
-    largest, pairs = (
-        np.zeros(len(keys), np.int64),
-        np.zeros(len(keys) ** 2 if len(keys) <= _MANY_NAMES else 0, np.int64),
-    )
+    largest = np.zeros(len(keys), np.int64)
+    pairs = np.zeros(len(keys) ** 2 if len(keys) <= _MANY_NAMES else 0, np.int64)
     for rows in many_rows(len(kernels.keys)):
+        near = slice(rows.start, rows.stop + 1)  # with the kernel behind the last
+        near = near if isinstance(order, slice) else order[near]
+        codes = code_of.find(kernels.keys[near]).astype(np.int64)
         if blocks is not None:
-            np.maximum.at(largest, code_of.find(kernels.keys[rows]).astype(np.int64), blocks[rows].astype(np.int64))
-        # with the kernel behind the last
-        near = slice(rows.start, rows.stop + 1)
-        codes = code_of.find(kernels.keys[near if isinstance(order, slice) else order[near]]).astype(np.int64)
+            np.maximum.at(largest, codes, blocks[near].astype(np.int64))
         if len(pairs):
             pairs += np.bincount(codes[:-1] * len(keys) + codes[1:], minlength=len(pairs))
     if blocks is not None:
