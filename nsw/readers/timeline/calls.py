@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -51,10 +51,9 @@ class Calls:
         """The kinds that there are; -1 among them where some calls have none."""
         return frozenset((np.flatnonzero(np.bincount(self.kind.astype(np.int64) + 1)) - 1).tolist())
 
-    def ends(self, rows: Any) -> IntArray:
+    def ends(self, rows: Any) -> Any:
         """When these calls end."""
-        ends: IntArray = self.start[rows] + self.duration[rows]
-        return ends
+        return self.start[rows] + self.duration[rows]
 
     def ends_of(self, starts: IntArray) -> IntArray:
         """When the calls that began at these times end; of none the time itself."""
@@ -67,11 +66,8 @@ class Calls:
         """The time in calls of these kinds, computed once for all who ask."""
         present = self.kinds.intersection(kinds)
         if present not in self._covered:
-            chosen: Any = slice(0 if not present else None)
-            if present and present != self.kinds:
-                is_chosen = np.zeros(len(CALL_KINDS) + 1, bool)  # the last one is of those without a kind
-                is_chosen[list(present)] = True
-                chosen = is_chosen[self.kind]
+            masks, none = (self.kind == kind for kind in present), np.zeros(len(self.kind), bool)
+            chosen: Any = slice(None) if present == self.kinds else reduce(np.logical_or, masks, none)
             self._covered[present] = Covered(self.start[chosen], self.duration[chosen])
         return self._covered[present]
 
@@ -104,19 +100,17 @@ class Covered:
             yield np.maximum(reach[1:] - np.maximum(start, reach[:-1]), 0)
             latest = reach[-1]
 
-    def reach(self, rows: Any) -> IntArray:
+    def reach(self, rows: Any) -> Any:
         """The latest end of each of these intervals, in order of their start, and of those before it."""
-        reach: IntArray = self.start[rows] + self._length[rows]
-        return reach
+        return self.start[rows] + self._length[rows]
 
     def covered_before(self, times: IntArray) -> IntArray:
         """How much of the time before each of these moments is covered, ns."""
         if not len(self.start):
             return np.zeros(len(times), np.int64)
         count = search_near(self.start, times, "right")
-        return np.asarray(
-            self._sums.before(count) - np.where(count > 0, np.maximum(self.reach(count - 1) - times, 0), 0)
-        )
+        beyond = np.where(count > 0, np.maximum(self.reach(count - 1) - times, 0), 0)
+        return self._sums.before(count) - beyond
 
     def covered_within(self, start: IntArray, end: IntArray) -> IntArray:
         """How much of each stretch is covered, ns."""

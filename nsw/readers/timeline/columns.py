@@ -85,20 +85,8 @@ def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:
 
 
 def select_rows(column: IntArray, rows: Any, count: int) -> IntArray:
-    """These rows of a column, so many; where all share a value, they go on to take no memory.
-
-    Of rows that a mask chooses no index is made, which takes 8 bytes a row.
-    """
-    if column.strides == (0,):
-        return column[:count]
-    if not (isinstance(rows, np.ndarray) and rows.dtype == bool):
-        return np.asarray(column[rows])
-    selected: IntArray = np.empty(count, column.dtype)
-    at = 0
-    for part in row_slices(len(column)):
-        chosen = column[part][np.flatnonzero(rows[part])]
-        selected[at : at + len(chosen)] = chosen
-        at += len(chosen)
+    """These rows of a column, so many; where all share a value, they go on to take no memory."""
+    selected: IntArray = column[:count] if column.strides == (0,) else column[rows]
     return selected
 
 

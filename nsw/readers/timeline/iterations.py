@@ -228,8 +228,8 @@ class Kernels:
 
     def select(self, rows: IntArray) -> Kernels:
         """Some of them."""
-        count = int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows)
-        return Kernels(*(select_rows(getattr(self, column), rows, count) for column in self.__slots__))
+        names = self.names[rows]
+        return Kernels(names, *(select_rows(getattr(self, c), rows, len(names)) for c in self.__slots__[1:]))
 
 
 def is_optimizer(kernel: str) -> bool:

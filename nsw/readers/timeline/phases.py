@@ -75,19 +75,17 @@ class Operations:
     blocks: IntArray | None = None  # of kernels
     kernel: IntArray | None = None  # of kernels: alike where their names are
 
-    def ends(self, rows: Any = _ALL) -> IntArray:
+    def ends(self, rows: Any = _ALL) -> Any:
         """When these operations end."""
-        ends: IntArray = self.start[rows] + self.duration[rows]
-        return ends
+        return self.start[rows] + self.duration[rows]
 
     def last_end(self) -> int:
         """When the last of all operations ends; there must be one."""
         return max(int(self.ends(rows).max()) for rows in many_rows(len(self.start)))
 
-    def launches(self, rows: Any = _ALL) -> IntArray:
+    def launches(self, rows: Any = _ALL) -> Any:
         """When these operations were launched."""
-        launches: IntArray = self.start[rows] - self.delay[rows]
-        return launches
+        return self.start[rows] - self.delay[rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,12 +251,9 @@ def gpus_worked_on(work: Operations) -> list[int]:
 
 
 def _select_operations(work: Operations, which: Any) -> Operations:
-    is_mask = isinstance(which, np.ndarray) and which.dtype == bool
-    count = int(np.count_nonzero(which)) if is_mask else len(work.start[which])
-    columns: Any = (
-        None if (c := getattr(work, name)) is None else select_rows(c, which, count) for name in work.__slots__
-    )
-    return Operations(*columns)
+    start, others = work.start[which], (getattr(work, column) for column in work.__slots__[1:])
+    columns: Any = (None if column is None else select_rows(column, which, len(start)) for column in others)
+    return Operations(start, *columns)
 
 
 def order_operations(work: Operations, times: IntArray) -> Operations:

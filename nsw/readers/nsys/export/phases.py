@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -50,7 +51,7 @@ from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.readers.nsys.export.source import Collected
     from nsw.readers.timeline.iterations import Iterations
@@ -196,8 +197,14 @@ def split_by_iterations(
         if iterations is None and has_kernels:
             kernels = without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
             separators = _wait_and_copy_times(result, work, index, host)
-            iterations = _repeated_kernels(kernels, *separators, optimizers, work.launches)
-            del kernels, separators  # before the phases are split
+            graphs = np.flatnonzero(kernels.names < 0)
+            if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
+                kernels = kernels.select(graphs)
+            by_kernels = partial(iterations_by_kernels, operations=work.launches)
+            iterations = by_kernels(kernels, *separators, optimizers)
+            if iterations is None and len(graphs := _graphs_behind_start(kernels)):
+                iterations = by_kernels(kernels.select(graphs), *separators, optimizers)
+            del kernels, graphs, separators  # before the phases are split
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
@@ -214,31 +221,6 @@ def split_by_iterations(
         repeated = {m.name for process_marks in marks.values() for m in process_marks if len(m.starts) > 1}
         result.missing_range = MissingRange(missing, _describe_iterations(result), tuple(sorted(repeated)[:_MAX_NAMES]))
     return result
-
-
-def _repeated_kernels(
-    kernels: Kernels,
-    separators: list[IntArray],
-    inputs: IntArray | None,
-    optimizers: Collection[int],
-    launches: Callable[[], IntArray],
-) -> Iterations | None:
-    """The iterations of a process by its kernels, or by its whole graphs where those are most of the work.
-
-    Args:
-        kernels: Its kernels and graphs.
-        separators: When it waits for its GPU and copies from it.
-        inputs: When it copies to its GPU.
-        optimizers: The keys of optimizers' kernels.
-        launches: Gives when its operations were launched.
-    """
-    graphs = np.flatnonzero(kernels.names < 0)
-    if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
-        kernels = kernels.select(graphs)
-    iterations = iterations_by_kernels(kernels, separators, inputs, optimizers, operations=launches)
-    if iterations is None and len(graphs := _graphs_behind_start(kernels)):
-        return iterations_by_kernels(kernels.select(graphs), separators, inputs, optimizers, operations=launches)
-    return iterations
 
 
 def _describe_iterations(split: Split) -> str:
@@ -327,15 +309,9 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
         if table == KERNEL and nccl:
             categories = categories.copy()
             categories[np.isin(collected.keys[rows], list(nccl))] = COMMUNICATION
-        values = (
-            start,
-            *(
-                select_rows(column, rows, len(start))
-                for column in (collected.durations, split.delays[table], _devices(collected))
-            ),
-            categories,
-            *(select_rows(column, rows, len(start)) for column in _operation_details(collected)),
-        )
+        described = collected.durations, split.delays[table], _devices(collected), *_operation_details(collected)
+        values = [start, *(select_rows(column, rows, len(start)) for column in described)]
+        values.insert(4, categories)
         for column, part in zip(columns, values, strict=True):
             column.append(part)
     start, *others = (c[1:] if len(c) > 1 else c for c in columns)
