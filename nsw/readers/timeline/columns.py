@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from nsw.readers.timeline.statistics import IntArray
 
 __all__ = [
-    "WIDTHS", "GrowingColumn", "RunningSums", "constant_column", "many_rows", "narrowest_copy", "row_slices",
-    "search_near", "select_rows", "stretch_or_mask",
+    "WIDTHS", "GrowingColumn", "RunningSums", "column_of_codes", "constant_column", "many_rows", "narrowest_copy",
+    "row_slices", "search_near", "select_rows", "stretch_or_mask",
 ]  # fmt: skip
 
 
@@ -65,6 +65,12 @@ class GrowingColumn:
     def values(self) -> IntArray:
         """All of them; where they are alike, a column that takes no memory and cannot be written."""
         return self._room[: self._count]
+
+
+def column_of_codes(values: Sequence[int], codes: IntArray) -> IntArray:
+    """The value of each row, by its code."""
+    of_code = np.array(values)
+    return GrowingColumn.of_parts(of_code[codes[rows]] for rows in many_rows(len(codes)))
 
 
 def narrowest_copy(values: IntArray) -> IntArray:

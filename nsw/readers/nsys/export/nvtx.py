@@ -26,7 +26,7 @@ from nsw.readers.nsys.export.source import (
     has_columns,
     require_integers,
 )
-from nsw.readers.timeline.columns import GrowingColumn, narrowest_copy, search_near
+from nsw.readers.timeline.columns import GrowingColumn, narrowest_copy, row_slices, search_near
 from nsw.readers.timeline.statistics import distinct, duration_statistics, group_by_key, merge_by_label, with_shares
 
 if TYPE_CHECKING:
@@ -194,14 +194,14 @@ class Lookup:
     def find(self, keys: IntArray) -> IntArray:
         """The value of each key, -1 where there is none."""
         if self._table is not None:
-            found = np.empty(len(keys), np.int32)
-            for start in range(0, len(keys), _SLICE):
-                part = keys[start : start + _SLICE].astype(np.int64)
+            found = GrowingColumn()
+            for rows in row_slices(len(keys), _SLICE):
+                part = keys[rows].astype(np.int64)
                 inside = (part >= self._low) & (part <= self._high)
-                found[start : start + _SLICE] = self._table[np.where(inside, part - self._low, -1)]
-            return np.asarray(found)
+                found.add(self._table[np.where(inside, part - self._low, -1)])
+            return found.values
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-        return np.asarray(np.where(self._keys[at] == keys, self._values[at], -1).astype(np.int32))
+        return narrowest_copy(np.where(self._keys[at] == keys, self._values[at], -1)) if len(at) else at
 
 
 _SLICE = 1 << 16  # keys put into a table, or looked up, at a time

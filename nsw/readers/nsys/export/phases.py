@@ -13,6 +13,7 @@ from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, 
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.columns import (
     GrowingColumn,
+    column_of_codes,
     constant_column,
     many_rows,
     narrowest_copy,
@@ -247,13 +248,7 @@ def _process_indices(split: Split, collected: Collected, column: str) -> IntArra
     """The index of each row's process; of an unknown one the first."""
     indices = {p: i for i, p in enumerate(split.processes)}
     of_code = [indices.get(None if v == NULL else process_of(v), 0) for v in collected.distinct[column]]
-    return _column_of_codes(of_code, collected.codes[column])
-
-
-def _column_of_codes(values: list[int], codes: IntArray) -> IntArray:
-    """The value of each row, by its code."""
-    narrow = narrowest_copy(np.array(values))
-    return narrow[codes] if len(set(values)) > 1 else constant_column(narrow[0], len(codes))
+    return column_of_codes(of_code, collected.codes[column])
 
 
 def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
@@ -332,7 +327,7 @@ def _joined(parts: list[IntArray], narrowest: type[np.signedinteger[Any]] = np.i
 
 def _devices(collected: Collected) -> IntArray:
     """The device of each row."""
-    return _column_of_codes(collected.distinct["deviceId"], collected.codes["deviceId"])
+    return column_of_codes(collected.distinct["deviceId"], collected.codes["deviceId"])
 
 
 _WAYS: Final = {1: TO_GPU, 2: FROM_GPU, 8: ON_GPU}  # by copyKind

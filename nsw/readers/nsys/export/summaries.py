@@ -33,7 +33,7 @@ from nsw.readers.nsys.export.source import (
 )
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.timeline.calls import LOCK, Calls, call_kinds, time_order
-from nsw.readers.timeline.columns import GrowingColumn, constant_column, many_rows, narrowest_copy
+from nsw.readers.timeline.columns import column_of_codes, many_rows
 from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import (
@@ -341,19 +341,13 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
         keys = np.unique(collected.keys)
         texts = source.strings(keys.tolist())
         kind_of_key = call_kinds([texts.get(k, "") for k in keys.tolist()], of_system=collected is system)
-        kind_of = Lookup(keys, kind_of_key)
-        kinds = GrowingColumn.of_parts(kind_of.find(collected.keys[rows]) for rows in many_rows(len(collected.keys)))
+        kinds = Lookup(keys, kind_of_key).find(collected.keys)
         threads, thread = np.array(collected.distinct["globalTid"]), collected.codes["globalTid"]
         if collected is system:
             locking = threads[np.unique(thread[kinds == LOCK])]
         known = (kinds >= 0) & np.isin(threads, list(callers))[thread]
         rows = slice(None) if known.all() else np.flatnonzero(known)
-        of_thread = narrowest_copy(np.array([process_of(v) for v in threads.tolist()]))
-        processes = (
-            of_thread[thread[rows]]
-            if len(set(of_thread.tolist())) > 1
-            else constant_column(of_thread[0], len(known))[rows]
-        )
+        processes = column_of_codes([process_of(v) for v in threads.tolist()], thread)[rows]
         parts.append((collected.columns["start"][rows], collected.durations[rows], kinds[rows], processes))
     if calls is None:
         return HostCalls(None, np.empty(0, np.int64), locking)

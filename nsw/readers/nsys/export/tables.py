@@ -9,8 +9,6 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import find_known_message
 from nsw.readers.model import MOST_SHOWN, PHASE_TABLES, Options, Problem, Report
@@ -249,7 +247,7 @@ def _related_tables(results: Mapping[str, Any]) -> list[Collected]:
 def _count_unrelated(source: Source, results: Mapping[str, Any]) -> int:
     """How many calls and operations have no correlation id where their table has such ids."""
     return sum(
-        int(np.count_nonzero(collected.columns["correlationId"] == NULL))
+        int((collected.columns["correlationId"] == NULL).sum())
         for collected in _related_tables(results)
         if has_columns(source, collected.table, "correlationId")
     )
