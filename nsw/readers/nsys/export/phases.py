@@ -262,18 +262,15 @@ def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
     """
     split = Split(*_processes_and_hosts(gpu, calls))
     for collected in gpu.values():
-        collected.columns["call"] = constant_column(np.int32(-1), len(collected.keys))
+        collected.columns["call"] = np.full(len(collected.keys), -1, np.int32)
     for index in range(len(split.processes)):
         rows = _process_rows(split, calls, index, "globalTid")
         row_of_key = Lookup(calls.columns["correlationId"][rows])
         for collected in gpu.values():
             operations = _process_rows(split, collected, index)
             found = row_of_key.find(collected.columns["correlationId"][operations])
-            if isinstance(rows, slice):
-                collected.columns["call"] = found
-            elif len(rows):
-                call = collected.columns["call"] = np.array(collected.columns["call"])
-                call[operations] = np.where(found < 0, -1, rows[found])
+            is_all = isinstance(rows, slice) or not len(rows)
+            collected.columns["call"][operations] = found if is_all else np.where(found < 0, -1, rows[found])
 
 
 def _launch_delays(split: Split, collected: Collected, calls: Collected | None) -> IntArray:
