@@ -91,7 +91,13 @@ def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:
 
 
 def select_rows(column: IntArray, rows: Any, count: int) -> IntArray:
-    """These rows of a column, so many; where all share a value, they go on to take no memory."""
+    """The chosen rows of a column; where all share a value, they go on to take no memory.
+
+    Args:
+        column: The column.
+        rows: What chooses them: a slice, an index or a mask.
+        count: How many they are.
+    """
     selected: IntArray = column[:count] if column.strides == (0,) else column[rows]
     return selected
 
@@ -113,7 +119,13 @@ def many_rows(count: int) -> Iterator[slice]:
 
 
 def search_near(in_order: IntArray, times: IntArray, side: Literal["left", "right"] = "left") -> IntArray:
-    """As `np.searchsorted`, and quick where the times are close together: only what lies between them is searched."""
+    """As `np.searchsorted`, and quick where the times are close together: only what lies between them is searched.
+
+    Args:
+        in_order: Times in order, ns.
+        times: Those that are searched, ns.
+        side: Whether the place before or behind those that are equal is meant.
+    """
     if not len(times):
         return np.zeros(0, np.int64)
     low, high = np.searchsorted(in_order, (times.min(), times.max()), side).tolist()

@@ -76,15 +76,15 @@ class Operations:
     kernel: IntArray | None = None  # of kernels: alike where their names are
 
     def ends(self, rows: Any = _ALL) -> Any:
-        """When these operations end."""
+        """When these operations end (ns)."""
         return self.start[rows] + self.duration[rows]
 
     def last_end(self) -> int:
-        """When the last of all operations ends; there must be one."""
+        """When the last of all operations ends (ns); there must be one."""
         return max(int(self.ends(rows).max()) for rows in many_rows(len(self.start)))
 
     def launches(self, rows: Any = _ALL) -> Any:
-        """When these operations were launched."""
+        """When these operations were launched (ns)."""
         return self.start[rows] - self.delay[rows]
 
 
