@@ -66,8 +66,8 @@ class Calls:
         """The time in calls of these kinds, computed once for all who ask."""
         present = self.kinds.intersection(kinds)
         if present not in self._covered:
-            masks, none = (self.kind == kind for kind in present), np.zeros(len(self.kind), bool)
-            chosen: Any = slice(None) if present == self.kinds else reduce(np.logical_or, masks, none)
+            masks, empty = (self.kind == kind for kind in present), np.zeros(len(self.kind), bool)
+            chosen: Any = slice(None) if present == self.kinds else reduce(np.logical_or, masks, empty)
             self._covered[present] = Covered(self.start[chosen], self.duration[chosen])
         return self._covered[present]
 
@@ -109,8 +109,8 @@ class Covered:
         if not len(self.start):
             return np.zeros(len(times), np.int64)
         count = search_near(self.start, times, "right")
-        beyond = np.where(count > 0, np.maximum(self.reach(count - 1) - times, 0), 0)
-        return self._sums.before(count) - beyond
+        overlap = np.where(count > 0, np.maximum(self.reach(count - 1) - times, 0), 0)
+        return self._sums.before(count) - overlap
 
     def covered_within(self, start: IntArray, end: IntArray) -> IntArray:
         """How much of each stretch is covered, ns."""

@@ -22,15 +22,11 @@ _BOUNDS: Final = [(width, np.iinfo(width).min, np.iinfo(width).max) for width in
 _AT_A_TIME: Final = 1 << 14  # rows that the processor's cache holds
 _SMALL, _LARGE = 1 << 20, 32 << 20  # bytes; from the larger on malloc asks the system for each array
 _MANY: Final = 1 << 20  # rows
-_MOST: Final = 2**32 - 1  # that four bytes hold
+_LIMIT: Final = 2**32  # that four bytes do not hold
 
 
 class GrowingColumn:
-    """Integers that come in parts, in the least room where they fit.
-
-    Of a large array the system gives memory as it is written, and takes it back at once when it is freed; small ones
-    that live as long would leave holes among the batches that a scan frees.
-    """
+    """Integers that come in parts, in the least room where they fit: large arrays, which leave no holes when freed."""
 
     def __init__(self, narrowest: type[np.signedinteger[Any]] = np.int8) -> None:
         """Begin an empty column whose values are at least so wide."""
@@ -82,7 +78,7 @@ def narrowest_copy(values: IntArray) -> IntArray:
 
 def _width(low: int, high: int) -> type[np.signedinteger[Any]]:
     """The narrowest type that holds both."""
-    return next(width for width, least, most in _BOUNDS if least <= low and high <= most)
+    return next(width for width, lower, upper in _BOUNDS if lower <= low and high <= upper)
 
 
 def constant_column(value: np.signedinteger[Any], count: int) -> IntArray:
@@ -141,7 +137,7 @@ class RunningSums:
         bases = [0]
         for rows, values in zip(row_slices(count), parts, strict=True):
             sums = np.cumsum(values, dtype=np.int64)
-            if sums[-1] > _MOST:
+            if sums[-1] >= _LIMIT:
                 self._within = self._within.astype(np.int64, copy=False)
             self._within[rows] = sums
             bases.append(bases[-1] + int(sums[-1]))

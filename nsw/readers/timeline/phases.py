@@ -51,7 +51,6 @@ KERNEL, COMMUNICATION, MEMORY = range(3)  # what an operation is: COMMUNICATION 
 TO_GPU, FROM_GPU, ON_GPU = range(3)  # the way of a copy
 MEMORIES: Final = ("pageable", "pinned", "managed")  # of the host, that a copy reads or writes
 _CLEARLY: Final = 1.25  # times the median
-_ALL: Final = slice(None)
 WORKED_ON: Final = 0.05  # of the time of the kernels on the GPU that has most of it
 
 
@@ -75,7 +74,7 @@ class Operations:
     blocks: IntArray | None = None  # of kernels
     kernel: IntArray | None = None  # of kernels: alike where their names are
 
-    def ends(self, rows: Any = _ALL) -> Any:
+    def ends(self, rows: Any = slice(None)) -> Any:
         """When these operations end (ns)."""
         return self.start[rows] + self.duration[rows]
 
@@ -83,7 +82,7 @@ class Operations:
         """When the last of all operations ends (ns); there must be one."""
         return max(int(self.ends(rows).max()) for rows in many_rows(len(self.start)))
 
-    def launches(self, rows: Any = _ALL) -> Any:
+    def launches(self, rows: Any = slice(None)) -> Any:
         """When these operations were launched (ns)."""
         return self.start[rows] - self.delay[rows]
 
@@ -251,8 +250,8 @@ def gpus_worked_on(work: Operations) -> list[int]:
 
 
 def _select_operations(work: Operations, which: Any) -> Operations:
-    start, others = work.start[which], (getattr(work, column) for column in work.__slots__[1:])
-    columns: Any = (None if column is None else select_rows(column, which, len(start)) for column in others)
+    start, rest = work.start[which], (getattr(work, column) for column in work.__slots__[1:])
+    columns: Any = (None if column is None else select_rows(column, which, len(start)) for column in rest)
     return Operations(start, *columns)
 
 

@@ -101,8 +101,8 @@ class Split:
     def row_parts(self, found: Collected, column: str) -> IntArray:
         """Place in `owners` * PARTS + phase of each row of a table; `column` tells its process or thread."""
         owners, devices = len(self.row_owners(found)), found.distinct.get("deviceId", ())
-        places, phases = self._places_and_phases(found, column)
-        parts: IntArray = places.astype(np.int16 if owners * PARTS < 2**15 else np.int64)
+        indices, phases = self._places_and_phases(found, column)
+        parts: IntArray = indices.astype(np.int16 if owners * PARTS < 2**15 else np.int64)
         if len(devices) > 1:
             parts *= len(devices)
             parts += found.codes["deviceId"]
@@ -123,8 +123,8 @@ class Split:
                 if len(self.processes) == 1:
                     codes[rows] = phases.phase_codes(times)
                 else:
-                    mine = indices[rows] == index
-                    codes[rows][mine] = phases.phase_codes(times[mine])
+                    chosen = indices[rows] == index
+                    codes[rows][chosen] = phases.phase_codes(times[chosen])
         return indices, codes
 
 
@@ -268,9 +268,9 @@ def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
         row_of_key = Lookup(calls.columns["correlationId"][rows])
         for collected in gpu.values():
             operations = _process_rows(split, collected, index)
-            found = row_of_key.find(collected.columns["correlationId"][operations])
+            row = row_of_key.find(collected.columns["correlationId"][operations])
             is_all = isinstance(rows, slice) or not len(rows)
-            collected.columns["call"][operations] = found if is_all else np.where(found < 0, -1, rows[found])
+            collected.columns["call"][operations] = row if is_all else np.where(row < 0, -1, rows[row])
 
 
 def _launch_delays(split: Split, collected: Collected, calls: Collected | None) -> IntArray:
@@ -306,8 +306,8 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
         values.insert(4, categories)
         for column, part in zip(columns, values, strict=True):
             column.append(part)
-    start, *others = (c[1:] if len(c) > 1 else c for c in columns)
-    work = Operations(_joined(start, np.int64), *map(_joined, others))
+    start, *rest = (c[1:] if len(c) > 1 else c for c in columns)
+    work = Operations(_joined(start, np.int64), *map(_joined, rest))
     at = 0
     for table, collected in gpu.items() if len(split.processes) == 1 else ():  # no column is in memory twice
         rows = slice(at, at := at + len(collected.keys))
