@@ -56,10 +56,7 @@ WORKED_ON: Final = 0.05  # of the time of the kernels on the GPU that has most o
 
 @dataclass(frozen=True, slots=True)
 class Operations:
-    """GPU work of one process, in any order; times in ns. A device that is not known is below zero.
-
-    Of the times only the starts are whole: the others take a half or a quarter of the memory.
-    """
+    """GPU work of one process, in any order; times in ns. A device that is not known is below zero."""
 
     start: IntArray
     duration: IntArray
@@ -198,16 +195,7 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
 def _on_gpu(
     work: Operations, device: int, marks: Sequence[int], edges: IntArray, busy: IntArray, gap: IntArray
 ) -> OnGpu:
-    """What the iterations do on a GPU.
-
-    Args:
-        work: Its operations, in order of their launch.
-        device: Its number.
-        marks: When the iterations begin, and when the last one ends, by the host's clock.
-        edges: The same by the GPU's clock.
-        busy: How long it is at work in each iteration.
-        gap: The longest time in each iteration in which it is not.
-    """
+    """What the iterations do on the GPU whose operations these are, in order of launch, and that is busy so long."""
     at = np.searchsorted(work.launches(), marks)
     durations = work.duration
     gpu = _sums_between(durations, at)[1:-1]

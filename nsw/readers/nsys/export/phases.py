@@ -255,10 +255,6 @@ def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
     """Add column `call` to the tables of GPU work: the row of the call that launched an operation; -1: none is known.
 
     It is the first call with the operation's correlation id in its process.
-
-    Args:
-        gpu: The tables of GPU work by name, with correlationId and globalPid.
-        calls: The CUDA API calls, with correlationId and globalTid.
     """
     split = Split(*_processes_and_hosts(gpu, calls))
     for collected in gpu.values():

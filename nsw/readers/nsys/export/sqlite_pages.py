@@ -36,7 +36,6 @@ _LEAF, _INTERIOR = 13, 5  # kinds of the pages of a table
 _AT_A_TIME: Final = 1 << 20  # bytes of pages
 _DEEPEST: Final = 20  # levels of a tree
 _ROOM: Final = 512  # bytes behind the last page, which a damaged row may reach into
-_HEAD: Final = 11  # bytes of a cell that its length and the row's number take at most; longer lengths are not plain
 # by serial type: bytes of the value, and whether it is an integer or NULL
 _TYPES = np.arange(256)
 _SIZE = np.where(_TYPES < 12, np.resize([0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0], 256), (_TYPES - 12) // 2).astype(
@@ -178,7 +177,7 @@ def _decode_columns(pages: _Pages, leaves: IntArray, count: int, indices: Sequen
     if (payload > pages.most_payload).any() or int((at % pages.size + payload).max()) > pages.size:
         raise NotPlainError
     last = max(indices, default=-1) + 1
-    width = min(max(int(payload.max()), last + 1) + 8, _ROOM - _HEAD)
+    width = min(max(int(payload.max()), last + 1) + 8, _ROOM // 2)
     rows = _Pieces(block, at, width)
     if (rows.column(0) != count + 1).any():
         raise NotPlainError
@@ -214,23 +213,18 @@ def _decode_columns(pages: _Pages, leaves: IntArray, count: int, indices: Sequen
 
 def _enter_rows(block: Bytes, at: IntArray) -> IntArray:
     """Move places of cells to those of their rows, behind the length and the row's number; the lengths of the rows."""
-    head = _Pieces(block, at, _HEAD)
-    payload: IntArray = head.column(0).astype(np.int64)
+    payload: IntArray = block[at].astype(np.int64)
     long = payload >= _CONTINUED
     if long.any():
-        second = head.column(1)
-        payload = np.where(long, (payload & 127) << 7 | second, payload)
-        if (long & (second >= _CONTINUED)).any():
+        at += long
+        payload = np.where(long, (payload & 127) << 7 | block[at], payload)
+        if (long & (block[at] >= _CONTINUED)).any():
             raise NotPlainError
-    are_alike = bool((long == long[0]).all())
-    at += 1 + long
-    goes_on = np.ones(len(at), bool)
-    for index in range(9):  # bytes of the row's number
-        byte = head.column(1 + int(long[0]) + index) if are_alike else block[at]
-        goes_on &= byte >= _CONTINUED
-        if not goes_on.any():
+    at += 1
+    for _ in range(9):  # the row's number
+        if not (more := block[at] >= _CONTINUED).any():
             break
-        at += goes_on
+        at += more
     at += 1
     return payload
 
