@@ -102,6 +102,7 @@ class Comparison:
         at_equal_clocks: Of cases that are compute-bound and not comparable by their clocks: as if these were equal.
         gpus: How many GPUs each side of a case ran on, where that is known.
         counters: What changed in kernels by their counters, a sentence a case.
+        doubts: Why figures are set aside, a sentence a case.
         functions: The same sides by function, where both have functions of the CPU.
         profiler: What measured these.
     """
@@ -117,6 +118,7 @@ class Comparison:
     at_equal_clocks: tuple[Compared, ...] = ()
     gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     counters: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Compared, ...] = ()
     profiler: str = ""
 
@@ -154,6 +156,10 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
             evidence=(Evidence("conditions", (row.case,)), Evidence("metrics", (row.case,))),
         )
         for row in comparison.at_equal_clocks
+    ]
+    blocks += [
+        Finding("cold start", text, evidence=(Evidence("figures", (case,)),))
+        for case, text in comparison.doubts.items()
     ]
     blocks += [
         *_missing_part_notes(comparison),
@@ -590,7 +596,7 @@ def _missing_part_notes(comparison: Comparison) -> list[Block]:
     has_gpu = any(CHIP in side.conditions or side.tables.get("gpu_summary") for side in sides)
     if comparison.by not in {"case", "figure"} or not has_gpu or is_divided or not (changed or is_lone):
         return []
-    if any(row.missing == DIFFERENT_PROGRAMS for row in comparison.rows):
+    if comparison.doubts or any(row.missing == DIFFERENT_PROGRAMS for row in comparison.rows):
         return []
     lacking = [side.name for side in sides if not side.tables.get("iterations")]
     reason = "the tables do not separate NCCL from other work; `nsw reread` makes them again"

@@ -31,6 +31,7 @@ from nsw.analysis.comparison import is_smaller_better, is_time_unit
 from nsw.analysis.conditions import incomparable_reason, median_sm_clock_mhz
 from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
+from nsw.analysis.rules.pairs import SET_ASIDE
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
 from nsw.tables.names import short_name
@@ -65,6 +66,7 @@ __all__ = [
     "comparison_refusal_reason",
     "different_kernels_text",
     "environment_difference_lines",
+    "figure_doubts",
     "match_cases",
     "measured_values",
     "paired_figure_values",
@@ -125,6 +127,7 @@ class Side:
         same_program: Whether the other side is this very program, as `nsw noise` runs it.
         counters: Gives the tables of counters that there are, as columns; None: there are none.
         adding: Of pairs that are added until they decide; None: their number was fixed before.
+        doubts: Gives why a figure of a case is set aside, a sentence by figure and case; None: nothing can tell.
     """
 
     name: str
@@ -144,6 +147,7 @@ class Side:
     same_program: bool = False
     counters: Callable[[], Mapping[str, TableData]] | None = None
     adding: Adding | None = None
+    doubts: Callable[[], Mapping[tuple[str, str], str]] | None = None
 
     _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -579,6 +583,8 @@ def _compare_quantity(
     values = [{q.value for q in side.values()} for side in (first, second)]
     if by == "metric" and missing == _NO_RATIO and {0.0} in values:
         return replace(row, means=(medians[0], medians[1]))
+    if missing is None and by in _FEW and figure_doubts(sides, match, quantity):
+        missing = f"{SET_ASIDE}: the kernels' times contradict it"
     if missing is None and not pairs:
         missing = incomparable_reason(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
@@ -604,6 +610,19 @@ def _compare_quantity(
     estimate = replace(estimate, floor=None) if is_exact else estimate
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
+
+
+def figure_doubts(sides: tuple[Side, Side], match: Match, figure: str) -> list[str]:
+    """Why a figure of a case is no measure of the program on either side, a sentence each; empty: none is known.
+
+    Args:
+        sides: Both sides.
+        match: The case.
+        figure: The figure's name.
+    """
+    keys = [(figure, runs[0].case_id) for runs in (match.first, match.second)]
+    doubts = [side.doubts() if side.doubts is not None else {} for side in sides]
+    return list(dict.fromkeys(side[key] for side, key in zip(doubts, keys, strict=True) if key in side))
 
 
 def _is_large_function(name: str, measured: Measured) -> bool:

@@ -14,7 +14,7 @@ import statistics
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,6 +50,7 @@ from nsw.analysis.sides import (
     comparison_refusal_reason,
     different_kernels_text,
     environment_difference_lines,
+    figure_doubts,
     match_cases,
     paired_figure_values,
     program_difference_text,
@@ -67,7 +68,7 @@ from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_table
 from nsw.errors import CampaignError, UsageError
-from nsw.quantities import seconds, size
+from nsw.quantities import change_of_speed, duration, seconds, size
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
@@ -152,6 +153,7 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         gpus={match.name: gpus for match in pairs if (gpus := _gpus_of_both(match, first, second)) is not None},
         counters=_explain_by_counters(first, second, pairs) if by in _OF_COUNTERS else {},
+        doubts=_figure_doubts_by_case(first, second, pairs, rows) if is_of_figures else {},
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
@@ -188,6 +190,27 @@ def _case_with_counters(side: Side, runs: Sequence[Any], counters: Mapping[str, 
     tables = {name: _rows_of_runs(side, name, runs) for name in _TABLES}
     (case,) = summarize_cases(runs, tables, 1.0, counters, side.classes)
     return case
+
+
+def _figure_doubts_by_case(
+    first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]
+) -> dict[str, str]:
+    """Why figures of cases are set aside, with the kernels' times, which hold in their place."""
+    texts = {}
+    for match in pairs:
+        doubts = [doubt for row in rows if row.case == match.name
+                  for doubt in figure_doubts((first, second), match, row.what)]  # fmt: skip
+        if doubts:
+            times = [
+                sum(kernel.launch_ns or 0.0 for kernel in _case_with_counters(side, runs, side.counters()).kernels)
+                for side, runs in ((first, match.first), (second, match.second)) if side.counters is not None
+            ]  # fmt: skip
+            instead = ""
+            if all(times) and len(times) == 2:
+                change = change_of_speed(times[0] / times[1], is_time=True)
+                instead = f" A launch of its kernels takes {duration(times[0])} and {duration(times[1])}: {change}."
+            texts[match.name] = " ".join(dict.fromkeys(doubts)) + instead
+    return texts
 
 
 def _explain_by_counters(first: Side, second: Side, pairs: Sequence[Match]) -> dict[str, str]:
@@ -475,7 +498,15 @@ def side_of_campaign(
         trace=partial(_load_trace, folder) if folder.trusted else None,
         counters=partial(_load_counters, folder),
         adding=_added_pairs(until),
+        doubts=cache(partial(_campaign_doubts, folder)) if report.compare else None,
     )
+
+
+def _campaign_doubts(folder: CampaignFolder) -> dict[tuple[str, str], str]:
+    """Why its summary sets figures aside, by figure and case."""
+    with results(folder) as campaign_results:
+        summary = campaign_results.summary
+    return {(summary.figure or "", case): doubt.text for doubt in summary.doubts for case in doubt.cases}
 
 
 def _added_pairs(until: Mapping[str, Any]) -> Adding | None:

@@ -112,6 +112,12 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert "by the largest kernel; kernel: a launch in the profiled runs; set aside: no ratio, since the" in text
 
 
+def test_the_screen_of_a_case_has_its_cold_start_too(monkeypatch):
+    text = " ".join(screen(answer("stencil").only(["variant-naive_n-2048"]), monkeypatch))
+    assert text.startswith("variant-naive_n-2048: gpoints 2.30 Gpoint/s (set aside: a cold start is in it)")
+    assert "* variant-naive_n-2048: its figure is 104 to 127 times lower" in text
+
+
 def test_a_pair_with_a_cold_start_is_set_aside_and_no_gain():
     data = campaign("stencil")
     runs = [run for run in data.runs if run.params["variant"] in {"naive", "column"}]

@@ -286,6 +286,16 @@ def gate(first: Side, second: Side, rule: str, figure: str = "speed") -> Outcome
     return gate_outcome(judge_rules(made, {figure: parse_tolerance(rule)} if rule else {}))
 
 
+def test_a_figure_that_a_summary_sets_aside_has_neither_ratio_nor_verdict():
+    first = side("a", {"n=1": [1.0] * 3, "n=2": [1.0] * 3}, floors={"speed": QUIET})
+    second = side("b", {"n=1": [9.0] * 3, "n=2": [9.0] * 3}, floors={"speed": QUIET})
+    doubtful = replace(first, doubts=lambda: {("speed", "a n=1"): "a cold start is in it"})
+    cold, warm = compare_sides(doubtful, second)
+    assert (cold.estimate, cold.missing) == (None, "set aside: the kernels' times contradict it")
+    assert warm.verdict == "faster"
+    assert gate(doubtful, side("b", {"n=1": [9.0] * 3}), "-2%") == "undecided"
+
+
 @pytest.mark.parametrize(
     ("ratio", "rule", "outcome"),
     [

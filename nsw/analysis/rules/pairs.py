@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from nsw.analysis.spent import Spent
 
 __all__ = [
+    "COLD_START",
     "SET_ASIDE",
     "cases_with_void_ratio",
     "cold_start_findings",
@@ -32,6 +33,7 @@ __all__ = [
     "variant_findings",
 ]
 
+COLD_START: Final = "cold start"  # the finding that sets a figure aside
 SET_ASIDE: Final = "set aside"  # the cell of a ratio to a figure that the kernels' times contradict
 _GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
@@ -94,7 +96,7 @@ def cold_start_findings(variants: Sequence[Variant], cases: Mapping[str, CaseSum
     """The cases whose figure their kernels' times contradict, a sentence each."""
     return [
         Finding(
-            "cold start",
+            COLD_START,
             f"{case}: its figure is {' to '.join(dict.fromkeys(f'{end(times):.0f}' for end in (min, max)))} times lower"
             " than its kernels' times imply beside the other variants. A cold start is in it: warm up before timing, or"
             " repeat more. No ratio to it is printed.",
