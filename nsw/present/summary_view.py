@@ -44,6 +44,7 @@ from nsw.quantities import (
     format_rate_change,
     format_time_change,
     in_one_unit,
+    is_factor,
     number,
     percent,
     rate,
@@ -72,6 +73,11 @@ def as_text(cell: Cell, unit: Unit) -> str:
 def column_texts(block: Table) -> list[list[str]]:
     """The texts of each column of a block; shares that add up do so as they are printed."""
     columns = [[as_text(row[n], column.unit) for row in block.rows] for n, column in enumerate(block.columns)]
+    speeds = [n for n, column in enumerate(block.columns) if column.unit in {"faster x", "longer x"}]
+    ratios = {(r, n): row[n] for r, row in enumerate(block.rows) for n in speeds if isinstance(row[n], float)}
+    if any(map(is_factor, ratios.values())):  # type: ignore[arg-type]  # one notation a table
+        for (r, n), ratio in ratios.items():
+            columns[n][r] = change_of_speed(ratio, as_factor=True)  # type: ignore[arg-type]
     if block.best is not None and block.best[0] < len(block.rows):  # a low terminal shows the first rows
         row, column = block.best
         columns[column][row] = f"* {columns[column][row]}"
@@ -145,6 +151,9 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "faster %": format_rate_change,
     "faster x": change_of_speed,
     "longer %": format_time_change,
+    "change factor": partial(format_change, as_factor=True),
+    "faster factor": partial(format_rate_change, as_factor=True),
+    "longer factor": partial(format_time_change, as_factor=True),
     "longer x": partial(change_of_speed, is_time=True),
     "range": lambda pair: format_range(*pair),
     "achieved and limit %": _format_occupancy,

@@ -26,7 +26,7 @@ from nsw.analysis.sides import (
     unmatched_cases,
 )
 from nsw.campaign.compare import compare
-from nsw.present.summary_view import as_text
+from nsw.present.summary_view import as_text, column_texts
 from nsw.recipe.units import parse_tolerance
 
 QUIET = Floor(0.005, 0.005, 11)
@@ -350,6 +350,22 @@ def test_a_change_of_speed_or_time_is_printed_with_its_direction(change, unit, t
     assert as_text(change, unit) == text
 
 
+def test_a_screen_has_one_notation_of_changes_in_the_direction_of_their_word():
+    first = side("a", {"n=1": [100.0], "n=2": [100.0]})
+    for after, change, between, verdict in (
+        ({"n=1": [67.0], "n=2": [98.0]}, "1.49x slower", "1.06x to 2.1x", "1 slower (1.49x)"),
+        ({"n=1": [900.0], "n=2": [98.0]}, "9x faster", "6.39x to 13x", "1 faster (9x)"),
+    ):
+        comparison = Comparison(first, side("b", after), "case", tuple(compare_sides(first, side("b", after))))
+        table = next(block for block in comparison_blocks(comparison) if block.name == "comparison")
+        texts = dict(zip([column.name for column in table.columns], column_texts(table), strict=True))
+        assert (texts["change_pct"][0], texts["interval"][0]) == (change, between)
+        assert (texts["change_pct"][1], texts["interval"][1]) == ("1.02x slower", "1.44x slower to 1.38x faster")
+        assert verdict in find_headline(comparison_blocks(comparison))
+    undecided = compare_sides(first, side("b", {"n=1": [99.0], "n=2": [50.0]}))[0]
+    assert verdict_text(undecided) == "cannot tell (30 % slower to 39 % faster)"
+
+
 @pytest.mark.parametrize("by", ["case", "figure"])
 def test_a_time_that_grew_from_1_75_to_2_56_takes_46_percent_longer_wherever_it_is_printed(by):
     how = {"unit": "s", "floors": {"speed": QUIET}}
@@ -446,5 +462,7 @@ def test_pairs_that_were_added_decide_by_their_look_and_the_answer_says_what_the
     assert "10 % faster (10 to 10 %), 8 pairs" in answer(1.1)
     assert "Pairs were added until they decide: 8 pairs, 3 min of 40 min." in answer(1.1)
     undecided = answer(1.1, 7)
-    assert "speed: not decided after 7 pairs (price reached): the difference lies between" in undecided
+    assert (
+        "speed: not decided after 7 pairs (price reached): the difference is 3.2 % slower to 25 % faster" in undecided
+    )
     assert "nsw noise" not in undecided  # it would not decide either
