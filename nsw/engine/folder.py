@@ -334,7 +334,7 @@ def _date_in_id(campaign: str) -> str:
 
 
 def find(parent: Path, name: str | None) -> CampaignFolder:
-    """The campaign of that folder or id (or unique beginning of an id); with none named the newest that nsw acts for.
+    """The campaign of that folder or id (or unique beginning of an id); with none named the newest of this user.
 
     Where there is no such it is the newest of all.
 
@@ -348,7 +348,7 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
     if name is None:
         if not campaigns:
             raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
-        return next((f for f in reversed(campaigns) if f.trusted), campaigns[-1])
+        return next((f for f in reversed(campaigns) if f.other_owner is None), campaigns[-1])
     matches = [f for f in campaigns if f.id == name] or [f for f in campaigns if f.id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
