@@ -107,6 +107,7 @@ _TABLES: Final = (
     "api_summary", "communication", "functions", "conditions",
 )  # fmt: skip
 _OF_COUNTERS: Final = ("case", "figure", "kernel", "metric")  # subjects that counters of kernels explain
+_CASE: Final = "a case of a campaign is CAMPAIGN:CASE"
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
 
@@ -310,6 +311,8 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
         UnlikeError: All runs of one side are invalid.
         CampaignError: There is no such campaign, run or report.
     """
+    if len(words) == 1 and Path(words[0]).exists() and not (Path(words[0]) / folders.LEDGER).exists():
+        raise UsageError(f"{words[0]} is one side", hint="`nsw compare A B` takes two: reports, campaigns or cases")
     if len(words) < 2:
         folder = folders.find(folders.root(root), words[0] if words else None)
         both = both_sides(folder, by)
@@ -323,6 +326,12 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
             )
         return both
     if len(words) == 3:  # a campaign and two of its cases
+        parent = folders.root(root)
+        try:
+            folders.find(parent, read_baselines(parent).get(words[0], words[0]))
+        except CampaignError as fault:
+            hint = f"{fault.hint or ''}; the campaign comes first: `nsw compare CAMPAIGN CASE CASE`"
+            raise UsageError(fault.message, hint=hint.removeprefix("; ")) from None
         words = [f"{words[0]}:{case}" for case in words[1:]]
     if len(words) != 2:
         raise UsageError(
@@ -432,11 +441,18 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
         except (CampaignError, UsageError) as wrong_runs:
             if colon and isinstance(wrong_runs, UsageError):
                 raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
+            if not colon and (path.suffix or len(path.parts) > 1):
+                from nsw.readers.detect import explain_unopened_file
+
+                reason = explain_unopened_file(path, "there is no such file")
+                raise CampaignError(f"{word}: {reason.message}", hint=reason.fix) from None
             owners = [] if colon else _campaigns_with_case(parent, word)
             if len(owners) == 1:
                 return replace(side_of_campaign(owners[0], Selection((word,)), by), name=word)
             nearest = wrong_runs if colon else fault
-            hint = "; ".join(filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE")))
+            hint = "; ".join(
+                filter(None, (nearest.hint, None if colon or "did you mean" in (nearest.hint or "") else _CASE))
+            )
             if owners:
                 hint = f"{len(owners)} campaigns have this case: `{owners[-1].id}:{word}` is that of the newest"
             raise CampaignError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import sys
@@ -114,6 +115,8 @@ def read(
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
+    for file in files:
+        _refuse_campaign_name(file)
     request = _Request(table or [], tests, top, full, plot, target)
     target.check_plot(plot)
     wanted_tables = request.wanted_tables()
@@ -190,6 +193,19 @@ class _Request:
             _put_tables(chosen, self.tables, target, max_rows=max_rows, is_whole=is_whole, full=self.full)
             code = Exit.GOOD
         return max(code, chosen.code, _report_search(search), table_check.report_missing_tables())
+
+
+def _refuse_campaign_name(file: Path) -> None:
+    """Raise where a campaign is named in place of a file.
+
+    Raises:
+        UsageError: It is the id of a campaign, or its beginning.
+    """
+    from nsw.engine import folder as folders
+
+    name = str(file)
+    if not os.path.lexists(file) and any(f.id.startswith(name) for f in folders.existing(folders.root(None))):
+        raise UsageError(f"{name} is a campaign, and no file", hint=f"`nsw summarize {name}` has its answer")
 
 
 @dataclass(slots=True)

@@ -322,6 +322,11 @@ def existing(parent: Path) -> list[CampaignFolder]:
     return [folder for _, _, folder in sorted(campaigns, key=lambda entry: entry[:2])]
 
 
+def without_ledgers(parent: Path) -> list[Path]:
+    """The folders below `parent` that have the tables of a campaign and no ledger, sorted."""
+    return sorted(path.parent for path in parent.glob("[!.]*/tables") if not (path.parent / LEDGER).exists())
+
+
 def existing_elsewhere() -> list[CampaignFolder]:
     """The campaigns that this user's nsw acts for, wherever they are, oldest first."""
     found = [CampaignFolder(path) for path in known_paths() if (path / LEDGER).is_file()]
@@ -354,17 +359,24 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
         return matches[0]
     if matches:
         raise CampaignError(
-            f"'{name}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}"
+            f"'{name}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}",
+            hint="a longer beginning names one of them",
         )
-    if Path(name).is_dir():
-        raise CampaignError(
-            f"the folder {name} is no campaign: it has no {LEDGER}",
-            hint=exported_tables_hint(Path(name))
-            or f"`nsw read {shlex.quote(name)}` reads reports that are in it; a packed campaign is unpacked first",
-        )
+    without_ledger = [Path(name), *(path for path in without_ledgers(parent) if path.name.startswith(name))]
+    for path in without_ledger:
+        if path.is_dir():
+            raise CampaignError(
+                f"the folder {path} is no campaign: it has no {LEDGER}",
+                hint=exported_tables_hint(path)
+                or f"`nsw read {shlex.quote(str(path))}` reads reports that are in it; a packed campaign is unpacked"
+                " first",
+            )
+    if Path(name).is_file():
+        hint = f"`nsw read {shlex.quote(name)}` reads a report"
+        raise CampaignError(f"{name} is a file, and no campaign", hint=hint)
     raise CampaignError(
         f"no campaign '{name}' under {parent}",
-        hint=did_you_mean(name, [f.id for f in campaigns])
+        hint=did_you_mean(name, [f.id for f in campaigns] + [f.id.rsplit("-", 3)[0] for f in campaigns])
         or f"`nsw ls{'' if parent == root(None) else f' --root {shlex.quote(str(parent))}'}` lists them",
     )
 
