@@ -218,9 +218,19 @@ def _print_table(out: Console, block: Table) -> None:
         rows = zip(*column_texts, strict=True)
         heads = [_column_heading(c) for c in block.columns]
         names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
+        phrases = [c.title for c in block.columns if c.name == "top"]
         csv = "--format csv" if block.name == "comparison" else None  # whose rows have all that the table shows
         out.print(
-            TextTable(block.title or None, heads, rows, wide=wide, names=names, droppable=droppable, elsewhere=csv)
+            TextTable(
+                block.title or None,
+                heads,
+                rows,
+                wide=wide,
+                names=names,
+                phrases=phrases,
+                droppable=droppable,
+                elsewhere=csv,
+            )
         )
         return
     first, *other_columns = column_texts
