@@ -21,6 +21,7 @@ from nsw.analysis.screen_table import (
     has_uneven_gpus,
     is_smaller_figure_better,
     kernel_columns,
+    largest_hit,
     mean_gpu_busy_pct,
     parameter_value_cell,
     parameter_value_text,
@@ -94,7 +95,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
         else None,
         *kernel_columns(lambda c: c),
         (Column("what", "what is wrong"), lambda c: first_problem_text(hits.get(c.id, ()))),
-        (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
+        (Column("do", "do"), lambda c: hit.do if (hit := largest_hit(hits.get(c.id, ()))) is not None else ""),
     ]
     order = sorted(range(len(cases)), key=lambda at: (-_hits_weight(hits.get(cases[at].id, ())), at))
     if figure and not any(hits.values()):
@@ -275,5 +276,5 @@ def _process_count(case: CaseSummary) -> int | None:
 
 
 def _hits_weight(hits: Sequence[Hit]) -> float:
-    """What the first thing that is wrong wastes, per cent of the case's time."""
-    return next((hit.gain_pct for hit in hits if not hit.costs_accuracy), 0.0)
+    """What the largest thing that is wrong wastes, per cent of the case's time."""
+    return max((hit.gain_pct for hit in hits if not hit.costs_accuracy), default=0.0)
