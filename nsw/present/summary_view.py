@@ -428,7 +428,7 @@ def show_summary(
             proof = partial(_evidence_command, campaign, rereadable=summary.rereadable)
             last_line = _commands_for_cases(campaign, summary, blocks)
         else:  # which proves its sentences itself, but for the timeline and the counters
-            proof = partial(_reread_command, campaign, rereadable=summary.rereadable)
+            proof = partial(_only_case_command, campaign, rereadable=summary.rereadable)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command)
 
@@ -478,6 +478,13 @@ def _command_for_case(campaign: str, summary: Summary, drawable_cases: Collectio
 def _reread_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
     """The command that measures what old tables lack, where it can."""
     return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and rereadable else None
+
+
+def _only_case_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+    """The command that shows what the screen of a case does not: what old tables lack, and its slow iterations."""
+    if finding.cause in {"slow-iteration", "periodic-slow-iteration"}:
+        return f"nsw summarize {campaign} --case {shlex.quote(finding.cases[0])} --table iterations"
+    return _reread_command(campaign, finding, rereadable=rereadable)
 
 
 def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
