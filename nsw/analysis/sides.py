@@ -411,6 +411,15 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     return _quantities_by_name(runs, quantities_of_run)
 
 
+def _time_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
+    """GPU time by kernel; where only counters were measured the mean launch of each."""
+    return _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"])) or {
+        split_kernel_metric(what)[1]: {run: replace(value, higher_is_better=False) for run, value in by_run.items()}
+        for what, by_run in _mean_metrics_by_kernel(side, runs).items()
+        if split_kernel_metric(what)[0] == _DURATION
+    }
+
+
 def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     """Each function's own time, of a sampling profiler without times its share, by the first pass that has any."""
     rows = side.rows("functions")
@@ -439,7 +448,7 @@ _OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTu
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
     "case": _main_measure_by_run,
     "figure": _figures_by_run,
-    "kernel": lambda side, runs: _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"])),
+    "kernel": _time_by_kernel,
     "class": lambda side, runs: _gpu_time_by_name(
         side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes)
     ),
@@ -469,6 +478,8 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     compared: list[Compared] = []
     for match in match_cases(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
+        if by in {"kernel", "metric"}:
+            measured = _pair_only_kernels(*measured, by)
         quantities = dict.fromkeys((*measured[1], *measured[0]))
         if by == "function":
             quantities = {name: None for name in quantities if any(_is_large_function(name, side) for side in measured)}
@@ -481,6 +492,29 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     if by == "metric":
         return _in_order_of_kernel_time(decided, first, second)
     return sorted(decided, key=lambda row: -row.weight)
+
+
+def _pair_only_kernels(first: Measured, second: Measured, by: By) -> tuple[Measured, Measured]:
+    """Both sides, whose only kernels have one name where each has one: what was rewritten often has another name."""
+    sides = [
+        {name: name if by == "kernel" else split_kernel_metric(name)[1] for name in side if not name.startswith("[")}
+        for side in (first, second)
+    ]
+    (old, *more_old), (new, *more_new) = (list(dict.fromkeys(names.values())) or [""] for names in sides)
+    if more_old or more_new or not old or not new or old == new:
+        return first, second
+    pair = f"{old} -> {new}"
+    return tuple(  # type: ignore[return-value]  # two
+        {
+            name
+            if name not in names
+            else pair
+            if by == "kernel"
+            else f"{split_kernel_metric(name)[0]} of {pair}": by_run
+            for name, by_run in side.items()
+        }
+        for side, names in zip((first, second), sides, strict=True)
+    )
 
 
 def _in_order_of_kernel_time(rows: Iterable[Compared], first: Side, second: Side) -> list[Compared]:
@@ -708,6 +742,7 @@ def _withdraw_chance_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
 
 CHIP: Final = "chip"
 COMMIT: Final = "commit"
+_COMMAND: Final = "command"  # of a recipe
 FILES: Final = "files"
 ORDER: Final = (
     CHIP, "driver", "SM clock, at most", "memory clock", "power limit", "persistence mode", "ECC", "MIG", "CPU",
@@ -728,14 +763,16 @@ def comparison_refusal_reason(first: Side, second: Side) -> str | None:
 def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) -> str | None:
     """Which kernels the sides lack of each other, where most of the time of both is in those: no change of a program.
 
-    Reports name no program. Where an iteration copies as much to the GPU on both sides, its work can be the same.
+    Reports name no program. Where an iteration copies as much to the GPU on both sides, its work can be the same, and
+    where each has one kernel one may be the other rewritten.
 
     Args:
         first: What is compared with.
         second: What is compared.
         pairs: The cases of both.
     """
-    if None in (copied := [side.conditions.get(COPIED) for side in (first, second)]) or copied[0] == copied[1]:
+    copied = [side.conditions.get(COPIED) for side in (first, second)]
+    if any(_COMMAND in side.conditions for side in (first, second)) or (copied[0] == copied[1] and copied[0]):
         return None
     times = [
         sum_by(
@@ -747,7 +784,9 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
         for side, chosen in ((first, [pair.first for pair in pairs]), (second, [pair.second for pair in pairs]))
     ]
     lone = [times[0].keys() - times[1].keys(), times[1].keys() - times[0].keys()]
-    if any(sum(t[name] for name in names) <= sum(t.values()) / 2 for t, names in zip(times, lone, strict=True)):
+    if all(len(side) == 1 for side in times) or any(
+        sum(t[name] for name in names) <= sum(t.values()) / 2 for t, names in zip(times, lone, strict=True)
+    ):
         return None
     shared = len(times[0].keys() & times[1].keys())
     return f"kernels: {len(lone[0])} in {first.name} alone, {len(lone[1])} in {second.name} alone, {shared} in both"

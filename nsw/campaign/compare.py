@@ -491,7 +491,7 @@ def side_of_campaign(
         conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
     with ledger_to_read(folder) as ledger:
         until = ledger.meta(UNTIL)
-    tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
+    tables = (*_TABLES, "metrics") if by in {"metric", "kernel"} else _TABLES
     report = recipe.report
     figures = recipe.app.figures
     options = report.scaling or report.compare

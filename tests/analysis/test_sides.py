@@ -194,6 +194,23 @@ def test_reports_of_different_programs_have_times_and_no_verdict_and_a_changed_p
         assert [row.verdict for row in compare(before, after).rows] == ["faster"]
 
 
+def test_reports_of_counters_of_different_programs_have_no_verdict_and_one_kernel_a_side_is_a_pair():
+    def report(name: str, **kernels: float) -> Side:
+        rows = [{"run": name, "name": k, "kind": "kernel", "total_ns": ns, "calls": 1} for k, ns in kernels.items()]
+        return Side(name, name, [Run(name, name)], {"gpu_summary": rows})
+
+    lattice, solver = report("a", stream=3e6, collide=1e6), report("b", csrmv=2e6, dot=1e6)
+    assert {row.missing for row in compare(lattice, solver).rows} == {"different programs"}
+    naive, rewritten = report("a", naive=3e6), report("b", tiled=1e6)
+    (row,) = compare(naive, rewritten, "kernel").rows
+    assert (row.what, row.first, row.second, row.verdict) == ("naive -> tiled", 3e6, 1e6, "faster")
+    metrics = [{"run": n, "kernel": n, "portable": "duration", "portable_value": ns, "portable_unit": "ns"}
+               for n, ns in (("a", 3e6), ("b", 1e6))]  # fmt: skip
+    sides = [Side(n, n, [Run(n, n)], {"metrics": metrics}) for n in "ab"]
+    assert [(row.what, row.verdict) for row in compare(*sides, "metric").rows] == [("duration of a -> b", "lower")]
+    assert [(row.what, row.verdict) for row in compare(*sides, "kernel").rows] == [("a -> b", "faster")]
+
+
 def test_a_note_of_both_sides_is_printed_once():
     first, second = side("a", {"": [1.0]}, note="recorded"), side("b", {"": [1.0]}, note="recorded")
     assert text_of_blocks(first, second).count("recorded") == 1
