@@ -312,6 +312,7 @@ class PartOfDifference(TypedDict):
     before: float
     after: float
     renamed: str | None
+    group: str
     ns: float
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from nsw.analysis.certainty import Floor
 from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent, verdict_text
-from nsw.analysis.difference import Operation, add_shapes_and_ranges, explain_difference
+from nsw.analysis.difference import Change, Difference, Operation, add_shapes_and_ranges, explain_difference
 from nsw.analysis.first_screen import find_headline
 from nsw.analysis.gate import Outcome, gate_outcome, judge_rules
 from nsw.analysis.sides import (
@@ -272,6 +272,14 @@ def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(
                         "shapes": frozenset({"(8,1,1)"})} | changes))  # fmt: skip
     made = explain_difference("", (Case(None), Case(None)), ([old], [new]))
     assert how in {change.how for change in made.changes}
+
+
+def test_many_small_kernels_of_a_difference_are_named_by_their_class():
+    changes = [Change(f"gemm{n}", "changed", 1e6, 1.1e6, group="GEMM") for n in range(20)]
+    difference = Difference("c", True, 50e6, 53e6, (*changes, Change("idle", None, 0.0, 1e6)))
+    assert difference.sentence == (
+        "An iteration takes 3.000 ms more: the GPU waits 1.000 ms more for the host; GEMM kernels take 2.000 ms more"
+    )
 
 
 def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them():
