@@ -275,7 +275,7 @@ def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
         looked_at = [_as_read_report(report) for report in reports if report.tables]
         blocks = list(answer_blocks(_summarize(looked_at))) if looked_at else []
     reports.print_problems()
-    target.put_plot(plot_of(blocks, name))
+    target.put_plot(plot_of(blocks, name, [TIMELINE]))
     return Exit.GOOD
 
 

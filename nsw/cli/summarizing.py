@@ -478,7 +478,7 @@ def _answer_plot(campaign_results: Results, name: str | None) -> str:
 
         return plot_of([proposal_of(campaign_results)], name)
     if name != TIMELINE:
-        return plot_of(answer_blocks(campaign_results.summary), name)
+        return plot_of(answer_blocks(campaign_results.summary), name, [TIMELINE])
     timeline = campaign_results.timeline()
     if timeline is None or not timeline.rows:
         raise _unread_timeline_error(campaign_results, "--plot timeline") or UsageError(

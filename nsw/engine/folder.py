@@ -156,7 +156,7 @@ class CampaignFolder:
         if self.trusted:
             return
         is_readable = not self.other_owner or os.path.lexists(self.path / STATE)  # an older nsw left none
-        looks = "; `nsw status` and `nsw summarize` can read it" if is_readable else ""
+        looks = "; `nsw status`, `nsw summarize` and `nsw report` can read it" if is_readable else ""
         if owner := self.other_owner:
             raise CampaignError(
                 f"campaign {self.id} belongs to {owner}: nsw acts only for campaigns of your own",
