@@ -213,6 +213,8 @@ def _largest_time_share_cell(case: CaseSummary, by_run: Callable[[], Mapping[str
         return f"{copies:.0f} % {COPIES}"
     if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
+    if len(case.kernels) > 1 and case.kernels[0].share_pct is not None:
+        return f"{case.kernels[0].share_pct:.0f} % {case.kernels[0].short_name}"
     case_tables = {name: rows.get(case.id, ()) for name, rows in by_run().items()}
     section = main_time_section(case, case_tables)
     return section[0] if section else ""

@@ -163,6 +163,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
 
 _LEAST_NAME: Final = 24
 _GAP: Final = 3
+_wrap: Final = partial(wrap_text, in_pipes=True)
 _STYLES: Final = {"warning": "yellow", "aside": "dim", "heading": "bold"}
 
 
@@ -182,7 +183,7 @@ def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
 def show_block(out: Console, block: Block) -> None:
     """Print one; a kind without a form of its own as the table that it is."""
     if isinstance(block, Finding):
-        out.print(wrap_text(out, f"* {block.text}"), soft_wrap=True)
+        out.print(_wrap(out, f"* {block.text}"), soft_wrap=True)
     elif isinstance(block, Note):
         _print_note(out, block)
     elif isinstance(block, Timeline):
@@ -195,7 +196,7 @@ def _print_note(out: Console, note: Note) -> None:
     if note.tone == "heading" and note.name != HEADLINE:
         out.print()
     inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
-    out.print(wrap_text(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
+    out.print(_wrap(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
 
 
 def _print_timeline(out: Console, block: Timeline) -> None:
@@ -529,8 +530,8 @@ def show_first_screen(
     sentences = []
     for finding in findings[:_FINDINGS]:
         command = proof(finding) if proof else None
-        text = wrap_text(out, f"* {finding.brief or finding.text}")
-        sentences.append((text, wrap_text(out, f"  `{command}`") if command else ""))
+        text = _wrap(out, f"* {finding.brief or finding.text}")
+        sentences.append((text, _wrap(out, f"  `{command}`") if command else ""))
     more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
@@ -553,9 +554,9 @@ def show_first_screen(
             out.print(command, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
-        out.print(wrap_text(out, _with_count_left(next_command, left)), soft_wrap=True)
+        out.print(_wrap(out, _with_count_left(next_command, left)), soft_wrap=True)
     if last_line:
-        out.print(wrap_text(out, last_line), soft_wrap=True)
+        out.print(_wrap(out, last_line), soft_wrap=True)
 
 
 def _with_count_left(next_command: str, left: int) -> str:
@@ -566,9 +567,7 @@ def _with_count_left(next_command: str, left: int) -> str:
 
 def _count_terminal_lines(out: Console, text: str) -> int:
     """How many lines of a terminal a text takes: commands are not broken, and the terminal breaks them."""
-    if not out.is_terminal:
-        return text.count("\n") + 1
-    return sum(max(1, -(-cell_len(line) // out.width)) for line in wrap_text(out, text).split("\n"))
+    return sum(max(1, -(-cell_len(line) // out.width)) for line in _wrap(out, text).split("\n"))
 
 
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None) -> str:

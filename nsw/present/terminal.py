@@ -407,7 +407,7 @@ _BEHIND_A_KERNEL: Final = "),.;:"  # of the sentence, not of the name
 _EXCERPT: Final = re.compile(r"\s*+(?:\d++\s++|(?<=\s))\| ")  # a line of a file, or what points at it
 
 
-def wrap_text(out: Console, text: str, *, used_columns: int = 0) -> str:
+def wrap_text(out: Console, text: str, *, used_columns: int = 0, in_pipes: bool = False) -> str:
     """A text with line breaks for a terminal's width; as it is for what is none.
 
     Lines of files that an error shows are left alone. What follows a break stands under the line's first word.
@@ -416,8 +416,9 @@ def wrap_text(out: Console, text: str, *, used_columns: int = 0) -> str:
         out: Where it will be printed.
         text: One or several lines; commands in backticks are written as the user types them.
         used_columns: Columns of the first line that are taken already.
+        in_pipes: Whether it has the width of COLUMNS in a pipe too, as tables have.
     """
-    if not out.is_terminal:
+    if out.width >= _NO_WIDTH or not (out.is_terminal or in_pipes):
         return text
     lines = with_typed_command(escape_controls(text)).split("\n")
     return "\n".join(
