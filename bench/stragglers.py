@@ -1,11 +1,12 @@
 """How often nsw names the rank or node that holds the others up, and why: simulated jobs of 8 to 512 ranks.
 
-    python bench/stragglers.py [--seed 1] [--cases 60] [--healthy 20] [--verbose]
+    python bench/stragglers.py [--seed 1] [--cases 60] [--healthy 20] [--racks 0] [--verbose]
 
 A job is a data-parallel training: an iteration has segments of kernels with a collective behind each, some of which
 run beside the next segment. All ranks scatter; of an ill job one rank, two in turn, one now and then, or a node is
-slower, for a reason that is drawn. Every rank's report has a clock of its own. Named is a late rank that is first or
-second, and right is the kind of its cause; of a healthy job nobody may be called late.
+slower, with `--racks N` also a rack of N nodes, for a reason that is drawn. Every rank's report has a clock of its own.
+Named is a late rank that is first or second, and right is the kind of its cause; of a healthy job nobody may be called
+late.
 """
 
 from __future__ import annotations
@@ -59,15 +60,17 @@ class Job:
     segments: int
     overlapped: bool
     iterations: int = 24
+    rack: int = 0  # nodes a rack; 0: racks are not known
 
 
-def drawn(random: np.random.Generator, *, healthy: bool) -> Job:
-    """A job by chance."""
+def drawn(random: np.random.Generator, *, healthy: bool, rack: int = 0) -> Job:
+    """A job by chance; a rack of so many nodes may be late where it has three racks."""
     ranks, cause = int(random.choice(SIZES)), str(random.choice(CAUSES))
+    who = (*WHO, "rack") if rack and ranks >= 3 * rack * ON_A_NODE else WHO if ranks > ON_A_NODE else WHO[:3]
     return Job(
-        ranks, None if healthy else cause, str(random.choice(WHO if ranks > ON_A_NODE else WHO[:3])),
+        ranks, None if healthy else cause, str(random.choice(who)),
         float(random.uniform(0.06, 0.4)), float(random.uniform(0.002, 0.02)), float(random.choice((0.0, 0.0005))),
-        int(random.integers(1, 7)), bool(random.random() < 0.5),
+        int(random.integers(1, 7)), bool(random.random() < 0.5), rack=rack,
     )  # fmt: skip
 
 
@@ -124,6 +127,11 @@ def simulated(job: Job, random: np.random.Generator) -> tuple[dict[str, list[dic
     return tables, names, clocks
 
 
+def racks(job: Job) -> dict[str, str]:
+    """The rack of each node of a job."""
+    return {f"node{node}": f"r{node // job.rack}" for node in range(job.ranks // ON_A_NODE) if job.rack}
+
+
 def _late(job: Job, random: np.random.Generator) -> tuple[Any, list[str]]:
     late = np.zeros((job.ranks, job.iterations), bool)
     if job.cause is None:
@@ -132,6 +140,10 @@ def _late(job: Job, random: np.random.Generator) -> tuple[Any, list[str]]:
         node = int(random.integers(job.ranks // ON_A_NODE))
         late[node * ON_A_NODE : (node + 1) * ON_A_NODE] = True
         return late, [f"node{node}"]
+    if job.who == "rack":
+        rack = int(random.integers(job.ranks // (job.rack * ON_A_NODE)))
+        late[rack * job.rack * ON_A_NODE : (rack + 1) * job.rack * ON_A_NODE] = True
+        return late, [f"rack r{rack}"]
     first, second = random.choice(job.ranks, 2, replace=False).tolist()
     if job.who == "now and then":
         late[first, random.choice(np.arange(3, job.iterations), 5, replace=False)] = True
@@ -185,6 +197,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=60)
     parser.add_argument("--healthy", type=int, default=20)
+    parser.add_argument("--racks", type=int, default=0)
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
     random = np.random.default_rng(options.seed)
@@ -192,9 +205,9 @@ def main() -> None:
     offsets: list[float] = []
     took = time.process_time()
     for number in range(options.cases + options.healthy):
-        job = drawn(random, healthy=number >= options.cases)
+        job = drawn(random, healthy=number >= options.cases, rack=options.racks)
         tables, names, clocks = simulated(job, random)
-        entries = find_stragglers(tables)
+        entries = find_stragglers(tables, racks(job))
         late = [entry for entry in entries if entry.late]
         offsets += _clock_errors(tables, clocks)
         if job.cause is None:

@@ -2,8 +2,8 @@
 // beginning of one: "a" would find all that begins with it. A word with ^1 is a whole one; the last may still be typed.
 const COMMON = new Set(
   (
-    "a an and any are as at be been by can could did do does for from get had has have how i if in is it its make me my need no " +
-    "not nsw of on or our should so than that the their then there these they this to use used using want was we were what when " +
+    "a an and any are as at be been by can could did do does for from get had has have how i if in is it its make many me my need " +
+    "no not nsw of on or our should so than that the their then there these they this to use used using want was we were what when " +
     "where which who why will with you your"
   ).split(" "),
 );

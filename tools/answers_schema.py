@@ -22,6 +22,7 @@ from nsw.analysis.comparison import Scaling, Variant
 from nsw.analysis.effective import Effective
 from nsw.analysis.figures import Outlier, Perturbation
 from nsw.analysis.kernels import KernelRow
+from nsw.analysis.model_flops import ModelFlops
 from nsw.analysis.roofline import Point
 from nsw.analysis.source_lines import SourceLines
 from nsw.plan.model import Absent, Resources
@@ -263,6 +264,7 @@ class Summary(Answer):
     scaling: Scaling | None
     compare: list[Variant]
     model: list[Effective]
+    model_flops: list[ModelFlops]
     findings: list[FindingOf]
     cases: list[CaseSummary]
     outliers: list[Outlier]

@@ -29,8 +29,9 @@ FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
-_BOOSTS = {"faq.md": 2, "howto/": 2, "gpu-measurements.md": 0.5, "internals.md": 0.5,
-           "one-run.md": 0.5, "crash-proof.md": 0.5, "extending/": 0.5, f"{OUTSIDE}/": 0.5}  # fmt: skip
+_FIRST = "faq howto/ recipe layout site remote slurm gpu.md pairs compare believe conditions environment"
+_LAST = f"gpu-measurements.md internals.md one-run.md crash-proof.md extending/ skill/ studies/ {OUTSIDE}/"
+_BOOSTS = dict.fromkeys(_FIRST.split(), 2) | dict.fromkeys(_LAST.split(), 0.5)
 _LARGEST = 100_000  # bytes of a file that a page shows
 
 

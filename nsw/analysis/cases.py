@@ -15,6 +15,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.collective_speed import CollectiveSpeed, collective_speeds
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
 from nsw.analysis.groups import group_by, sum_times_and_calls
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
@@ -115,6 +116,7 @@ class CaseSummary:
     waiting: Waiting | None = None
     collectives: Collectives | None = None
     stragglers: tuple[Straggler, ...] = ()
+    bandwidth: tuple[CollectiveSpeed, ...] = ()
     import_ns: float | None = None
     perturbation: tuple[Perturbation, ...] = ()
     idle_gpu: IdleGpu | None = None
@@ -144,6 +146,7 @@ def summarize_cases(
     counters: Mapping[str, TableData] | None = None,
     classes: Mapping[str, str] | None = None,
     windowed: Collection[str] = (),
+    racks: Mapping[str, str] | None = None,
 ) -> list[CaseSummary]:
     """Summarise every case of a campaign, in the plan's order.
 
@@ -155,10 +158,11 @@ def summarize_cases(
         classes: Classes of kernels that the recipe names, a pattern each.
         windowed: Passes that record a part of the program. A profiler halts it there for seconds, so that their
             figures and run times tell nothing of how much it slows the rest.
+        racks: The rack of each node, where the site tells it.
     """
     by_run = {name: rows_by_run(rows) for name, rows in tables.items()}
     return [
-        _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed)
+        _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed, racks)
         for id_, members in group_by(runs, lambda run: run.case_id).items()
     ]
 
@@ -171,6 +175,7 @@ def _summarize_case(
     counters: Mapping[str, TableData],
     classes: Mapping[str, str] | None,
     windowed: Collection[str],
+    racks: Mapping[str, str] | None,
 ) -> CaseSummary:
     @cache
     def table_rows_of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
@@ -181,9 +186,9 @@ def _summarize_case(
             return table_rows_of_run(table, case_runs[0].id)
         return [row for run in case_runs for row in table_rows_of_run(table, run.id)]
 
-    with_gpu, with_api, with_functions = (
+    with_gpu, with_api, with_functions, with_speeds = (
         runs_of_first_measured_pass(runs, by_run.get(table, {}))
-        for table in ("gpu_summary", "api_summary", "functions")
+        for table in ("gpu_summary", "api_summary", "functions", "bandwidth")
     )
 
     @cache
@@ -229,6 +234,7 @@ def _summarize_case(
         {"phase_summary": few_parts}
         | {name: table_rows(name, with_gpu) for name in ("gaps", "host_copies", "gpu_use")},
     )
+    gpus = tuple(sorted({str(r["text"]) for r in table_rows("facts") if r["key"] == "gpu_name" and r.get("text")}))
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
     return CaseSummary(
         id=id_,
@@ -265,16 +271,17 @@ def _summarize_case(
         page_fault_ns=sum(row["value"] for row in table_rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
         compiled=_compiled_modules(table_rows("nvtx_summary", with_gpu), several),
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in table_rows("nvtx_summary", with_gpu)),
-        gpus=tuple(sorted({str(r["text"]) for r in table_rows("facts") if r["key"] == "gpu_name" and r.get("text")})),
+        gpus=gpus,
         measured=len(with_gpu or with_api or with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),
         phases=summarize_phases(table_rows("phases", with_gpu), few_parts),
         iterations=summarize_iterations(table_rows("iterations", with_gpu)),
         waiting=summarize_nccl_waiting(talk, gpu_ns, table_rows("gpu_use", with_gpu), table_rows("gaps", with_gpu)),
         collectives=summarize_collectives(table_rows("gpu_use", with_gpu[:1])),
-        stragglers=find_stragglers({name: table_rows(name, with_gpu) for name in OF_STRAGGLERS})
+        stragglers=find_stragglers({name: table_rows(name, with_gpu) for name in OF_STRAGGLERS}, racks)
         if table_rows("collectives", with_gpu)
         else (),
+        bandwidth=collective_speeds(table_rows("bandwidth", with_speeds), gpus),
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=unsplit_timeline_reason(table_rows("phases", with_gpu)),

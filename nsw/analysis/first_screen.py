@@ -13,6 +13,7 @@ from nsw.analysis.blocks import Block, Note, Table
 from nsw.analysis.comparison import is_time_unit, least_disturbed_figure
 from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
+from nsw.analysis.model_flops import mfu_notes
 from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
@@ -48,6 +49,8 @@ __all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
+_TELLING_PCT: Final = 10.0  # of a case's time that its first finding wins, from which its headline says that
+_HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
 _AS_TRACED: Final = (
@@ -78,6 +81,7 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
     if screen.table is not None and screen.table.rows:
         blocks += [screen.table, *legend_notes(screen.table)]
     blocks += [
+        *mfu_notes(summary.cases, summary.model_flops),
         *_unshown_axis_value_blocks(summary),
         *_caveat_blocks(summary),
         *_unshown_figure_blocks(summary, screen.table),
@@ -196,7 +200,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
 def _waits_for_traced_launches(case: CaseSummary) -> bool:
     """Whether launches are much of the idle time of a case of which no run without a profiler is known."""
     idle = case.idle_gpu
-    if case.perturbation or idle is None or idle.busy_pct >= BUSY_PCT:
+    if case.perturbation or idle is None or not _HARDLY_BUSY_PCT <= idle.busy_pct < BUSY_PCT:
         return False
     return idle.in_gaps("launch", lengths=SHORT) >= _MUCH_OF_IDLE * idle.idle_ns
 
@@ -260,13 +264,13 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     most = largest_hit(hits)
-    telling = most is not None and not of_kernels and most.gain_pct >= WASTE_PCT
     idle_pct = (spent.idle_pct if spent is not None and spent.is_iteration else None) or 0.0
-    if most is not None and telling:
+    shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
+    is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
+    least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
+    if most is not None and not of_kernels and most.gain_pct >= least_pct:
         parts_said.append(most.headline)
     elif section is not None:
-        shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
-        is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
         parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:

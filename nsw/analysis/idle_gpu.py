@@ -8,7 +8,7 @@ first kernel on counts, without its long gaps, which may be set-up.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.steady import gpu_labels, process_key
@@ -247,11 +247,21 @@ def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...
         "gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing", "from_gpu",
         "opening",
     )  # fmt: skip
-    return tuple(
+    gaps = (
         Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
         for row in rows
         if _is_same_gpu(row, gpu)
     )
+    return tuple(part for gap in gaps for part in _without_work_of_host(gap))
+
+
+def _without_work_of_host(gap: Gaps) -> tuple[Gaps, ...]:
+    """Long gaps in which memory is allocated, apart from the time that the host spends outside of CUDA calls."""
+    own_ns = gap.total_ns - gap.cuda_ns
+    if gap.cause != "allocate" or gap.length != "long" or own_ns <= gap.cuda_ns:
+        return (gap,)
+    work = replace(gap, cause="launch", total_ns=own_ns, cuda_ns=0.0)
+    return replace(gap, total_ns=gap.cuda_ns), work
 
 
 def _copies_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies, ...]:

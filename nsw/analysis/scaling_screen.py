@@ -12,6 +12,7 @@ from nsw.analysis.screen_table import (
     WASTE_PCT,
     Screen,
     has_uneven_gpus,
+    mfu_column,
     milliseconds_change_text,
     parameter_value_cell,
     screen_table,
@@ -52,6 +53,7 @@ def scaling_screen(summary: Summary, curve: Scaling) -> Screen:
         (Column("efficiency_range", "its range"),
          lambda e: "{:.0f} to {:.0f} %".format(*low_high) if (low_high := efficiency_range(curve, *e)) else "")
         if any(point.runs > 1 for point in curve.points) else None,
+        mfu_column(summary, lambda e: e[1].case_id),
         (Column("step", "iteration, ms"),
          lambda e: milliseconds_change_text(*(getattr(spent[point.case_id], "span_ns", None) for point in e)))
         if any(share_cell(end, "span_ns") for end in ends) else None,

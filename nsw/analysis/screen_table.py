@@ -44,6 +44,7 @@ __all__ = [
     "largest_hit",
     "legend_notes",
     "mean_gpu_busy_pct",
+    "mfu_column",
     "milliseconds_change_text",
     "parameter_value_cell",
     "parameter_value_text",
@@ -95,6 +96,7 @@ def screen_table(
 _LEGEND: Final = {
     "gpu_ratio": "{title}: the same of the GPU's work of an iteration",
     "efficiency_pct": "efficiency: what each GPU achieves, beside the fewest GPUs",
+    "mfu_pct": "MFU: model FLOP/s, of the GPUs' dense peak",
     "copies_pct": "alone: no other kernel at work",
     "exposed_pct": "alone: no other kernel at work",
     "dram_pct": "of DRAM: of the memory's peak rate, by the largest kernel",
@@ -188,6 +190,12 @@ def kernel_columns(case_of: Callable[[Any], CaseSummary]) -> list[ColumnPart]:
             lambda each: next((k.dram_pct for k in case_of(each).kernels), None),
         ),
     ]
+
+
+def mfu_column(summary: Summary, case_of: Callable[[Any], str]) -> ColumnPart | None:
+    """The column of MFU of each member's case; None where the recipe has no FLOP of a step."""
+    mfu_pct = {flops.case_id: flops.mfu_pct for flops in summary.model_flops}
+    return (Column("mfu_pct", "MFU", "%"), lambda each: mfu_pct.get(case_of(each))) if mfu_pct else None
 
 
 def mean_gpu_busy_pct(case: CaseSummary) -> float | None:

@@ -1,10 +1,10 @@
-"""Which rank or node the others wait for in collectives, how much that costs all, and why it is late.
+"""Which rank, node or rack the others wait for in collectives, how much that costs all, and why it is late.
 
 A collective ends on all ranks together when the last has come, so that its duration on each rank says how early that
 one came, whatever the clocks of the nodes say. What a late rank costs is the time from the median rank's arrival to its
-own, as far as the GPUs that wait do nothing else meanwhile. Ranks that are late together, as those of a slow node,
-share that cost. Why one is late is what it does longer than the others in the iterations that it holds up: kernels,
-copies, or waiting for its host.
+own, as far as the GPUs that wait do nothing else meanwhile. Ranks that are late together, as those of a slow node or
+rack, share that cost. Why one is late is what it does longer than the others in the iterations that it holds up:
+kernels, copies, or waiting for its host.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nsw.quantities import format_ns, format_time_change
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     Row = Mapping[str, Any]
 
@@ -39,7 +39,8 @@ _CHANCE: Final = 0.01  # that any rank comes last so often where all are alike
 _FOREMOST: Final = 0.05  # of the ranks
 _LATE_TOGETHER: Final = 0.5  # of the time from the median rank to the last one
 _NODE: Final = 0.5  # of its ranks are late, where a node is
-_AS_LATE: Final = 0.25  # of the iterations that a node holds up: a rank that shares in them
+_RACK: Final = 1.0  # of its nodes are, where a rack is
+_AS_LATE: Final = 0.25  # of the iterations that a node or rack holds up: a rank or node that shares in them
 _MAIN: Final = 0.5  # of what it takes longer: kernels of one name
 _LARGE: Final = 0.005  # of the time of all kernels
 _ALIKE: Final = 0.5  # of what all kernels take longer: the median one does too, where it is the clock
@@ -60,12 +61,12 @@ _SYSTEM: Final = {"read_ns": "reading files", "write_ns": "writing files", "lock
 
 @dataclass(frozen=True, slots=True)
 class Straggler:
-    """How late a rank or node of a case comes to the collectives, over the runs of the case.
+    """How late a rank, node or rack of a case comes to the collectives, over the runs of the case.
 
     Attributes:
-        name: `rank 3`, or the node's name.
-        node: Its node; None where the reports do not tell it.
-        device: Its GPU as the process numbers it; None of a node.
+        name: `rank 3`, the node's name, or `rack r2`.
+        node: Its node; None where the reports do not tell it, and of a rack.
+        device: Its GPU as the process numbers it; None of a node or rack.
         last_pct: In how many of the collectives it comes last.
         late_ns: How long behind the median rank it then comes, the median.
         cost_ns: What it costs all in an iteration, the mean.
@@ -73,6 +74,7 @@ class Straggler:
         late: Whether it holds the others up: more often than ranks that are alike would, and at a cost that matters.
         cause: An id of docs/causes.md; None where it is not late, or its timeline shows no reason.
         why: The reason in words; empty as `cause` is None.
+        rack: Its rack; None where the site does not tell it.
     """
 
     name: str
@@ -85,6 +87,7 @@ class Straggler:
     late: bool = False
     cause: str | None = None
     why: str = ""
+    rack: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +105,14 @@ class _Arrivals:
     parts: Any
 
 
-def find_stragglers(tables: Mapping[str, Sequence[Row]]) -> tuple[Straggler, ...]:
-    """The ranks and nodes of a case, those that are late and cost most first; none where fewer than four are compared.
+def find_stragglers(
+    tables: Mapping[str, Sequence[Row]], racks: Mapping[str, str] | None = None
+) -> tuple[Straggler, ...]:
+    """The ranks, nodes and racks of a case, those that are late and cost most first; none of fewer than four ranks.
 
     Args:
         tables: The rows of OF_STRAGGLERS of the case's runs.
+        racks: The rack of each node, by its name with or without its domain.
     """
     by_run = group_by(tables["collectives"], lambda row: row.get("run"))
     run_arrivals = [arrivals for rows in by_run.values() if (arrivals := _common_collectives(rows)) is not None]
@@ -114,7 +120,12 @@ def find_stragglers(tables: Mapping[str, Sequence[Row]]) -> tuple[Straggler, ...
         return ()
     iteration_ns = statistics.median(row["med_ns"] for row in tables["iterations"])
     evidence = _Evidence(tables)
-    stragglers = (each for arrivals in run_arrivals for each in _stragglers_of_run(arrivals, iteration_ns, evidence))
+    rack_of = _racks_of_nodes((row.get("host") for arrivals in run_arrivals for row in arrivals.ranks), racks or {})
+    stragglers = (
+        replace(each, rack=each.rack or rack_of.get(each.node))
+        for arrivals in run_arrivals
+        for each in _stragglers_of_run(arrivals, iteration_ns, evidence, rack_of)
+    )
     together = group_by(stragglers, lambda straggler: straggler.name)
     merged = [_merge_over_runs(entries, len(run_arrivals)) for entries in together.values()]
     return tuple(sorted(merged, key=lambda s: (not s.late, -s.cost_ns)))
@@ -153,39 +164,83 @@ def _common_collectives(rows: Sequence[Row]) -> _Arrivals | None:
     )  # fmt: skip
 
 
-def _stragglers_of_run(arrivals: _Arrivals, iteration_ns: float, evidence: _Evidence) -> list[Straggler]:
-    """The ranks of a run, and its nodes where there are several with several ranks."""
+def _racks_of_nodes(nodes: Iterable[str | None], racks: Mapping[str, str]) -> dict[str | None, str]:
+    """The rack of each node that is in one."""
+    rack_of = {node: racks.get(node) or racks.get(node.partition(".")[0]) for node in nodes if node}
+    return {node: rack for node, rack in rack_of.items() if rack}
+
+
+def _stragglers_of_run(
+    arrivals: _Arrivals, iteration_ns: float, evidence: _Evidence, rack_of: Mapping[str | None, str]
+) -> list[Straggler]:
+    """The ranks of a run, and its nodes and racks where there are several with several ranks.
+
+    Args:
+        arrivals: Its collectives.
+        iteration_ns: What an iteration takes.
+        evidence: What says why a rank is late.
+        rack_of: The rack of each node.
+    """
+    import numpy as np
+
     nodes: dict[str | None, list[int]] = group_by(range(len(arrivals.ranks)), lambda at: arrivals.ranks[at].get("host"))
-    ranks = [_make_straggler(arrivals, [at], iteration_ns, evidence) for at in range(len(arrivals.ranks))]
-    if len(nodes) == 1 or any(len(members) == 1 for members in nodes.values()):
-        return ranks
-    entries = []
-    for members in nodes.values():
-        entry = _make_straggler(
-            arrivals, members, iteration_ns, evidence, can_be_late=_is_cost_of_most_ranks(arrivals.cost[members])
-        )
+    nodes_of_racks = group_by((node for node in nodes if node in rack_of), lambda node: rack_of[node])
+    groups: list[tuple[str, str | None, list[list[int]], float]] = []  # name, rack, parts, how many of these are late
+    if len(nodes) > 1 and all(len(members) > 1 for members in nodes.values()):
+        groups += [(str(node), None, [[at] for at in members], _NODE) for node, members in nodes.items()]
+    groups += [
+        (f"rack {rack}", rack, [nodes[node] for node in members], _RACK)
+        for rack, members in nodes_of_racks.items()
+        if 1 < len(members) < len(nodes)
+    ]
+    stragglers = [({at}, _make_straggler(arrivals, [at], iteration_ns, evidence)) for at in range(len(arrivals.ranks))]
+    for name, rack, parts, min_share in groups:
+        members = [at for part in parts for at in part]
+        shared = _is_cost_of_parts(np.array([arrivals.cost[part].sum(axis=0) for part in parts]), min_share)
+        entry = _make_straggler(arrivals, members, iteration_ns, evidence, name=name, can_be_late=shared)
+        if rack is not None:
+            count = "both" if len(parts) == 2 else f"all {len(parts)}"
+            reason = f"{count} of its nodes are late{entry.why and '; '}{entry.why}" if entry.late else ""
+            entry = replace(entry, node=None, rack=rack, why=reason)
         if entry.late:
-            for at in members:
-                ranks[at] = replace(ranks[at], late=False, cause=None, why="")
-        entries.append(entry)
-    return entries + ranks
+            stragglers = [
+                (ranks, replace(part, late=False, cause=None, why="") if ranks <= {*members} else part)
+                for ranks, part in stragglers
+            ]
+        stragglers.insert(0, ({*members}, entry))
+    return [entry for _, entry in stragglers]
 
 
-def _is_cost_of_most_ranks(cost: Any) -> bool:
-    """Whether what the ranks of a node cost, shape (ranks, iterations), is that of most of them."""
-    of_node = cost.sum(axis=0)
+def _is_cost_of_parts(cost: Any, min_share: float) -> bool:
+    """Whether a node's or rack's cost is that of so many of its ranks or nodes.
+
+    Args:
+        cost: What each of them costs, shape (parts, iterations).
+        min_share: How many of them share in it, 0 to 1.
+    """
+    of_all = cost.sum(axis=0)
     # by cost: most iterations of a node where one rank is late now and then cost little, which all of its ranks share
-    shared = (of_node * (cost >= of_node / (2 * len(cost)))).sum(axis=1)
-    return bool(of_node.any() and (shared >= _AS_LATE * of_node.sum()).mean() >= _NODE)
+    shared = (of_all * (cost >= of_all / (2 * len(cost)))).sum(axis=1)
+    return bool(of_all.any() and (shared >= _AS_LATE * of_all.sum()).mean() >= min_share)
 
 
 def _make_straggler(
-    arrivals: _Arrivals, members: list[int], iteration_ns: float, evidence: _Evidence, *, can_be_late: bool = True
-) -> Straggler:
-    """What these ranks together cost the others, and why."""
+    arrivals: _Arrivals, members: list[int], iteration_ns: float, evidence: _Evidence, *,
+    name: str | None = None, can_be_late: bool = True,
+) -> Straggler:  # fmt: skip
+    """What these ranks together cost the others, and why.
+
+    Args:
+        arrivals: The collectives of their run.
+        members: The ranks.
+        iteration_ns: What an iteration takes.
+        evidence: What says why a rank is late.
+        name: That of their node or rack; None: it is a single rank, which has its own.
+        can_be_late: Whether enough of them share in what they cost.
+    """
     import numpy as np
 
-    cost, row, single = arrivals.cost[members].sum(axis=0), arrivals.ranks[members[0]], len(members) == 1
+    cost, row, single = arrivals.cost[members].sum(axis=0), arrivals.ranks[members[0]], name is None
     last = np.isin(arrivals.late.argmax(axis=0), members)
     late_ns = float(np.median(arrivals.late[members].max(axis=0)[last])) if last.any() else 0.0
     cost_pct = 100 * float(cost.mean()) / iteration_ns
@@ -202,7 +257,7 @@ def _make_straggler(
         held_up = of_all >= _HELD_UP * np.quantile(of_all, quantile)
         by_chance = min(by_chance, _binomial_upper_tail(int((own & held_up).sum()), int(held_up.sum()), share) / share)
     late = can_be_late and cost_pct >= _COST_PCT and by_chance < _CHANCE
-    name = process_label(row, row.get("device")).removeprefix("the process on ") if single else str(row.get("host"))
+    name = name or process_label(row, row.get("device")).removeprefix("the process on ")
     cause, why = None, ""
     if late:
         rank_rows = [arrivals.ranks[at] for at in members]
@@ -232,7 +287,7 @@ def _extra_part_times_ns(parts: Any, members: list[int], cost: Any) -> tuple[flo
 
 
 def _merge_over_runs(entries: Sequence[Straggler], runs: int) -> Straggler:
-    """One rank or node over the runs of a case; late where it is so in most of them."""
+    """One rank, node or rack over the runs of a case; late where it is so in most of them."""
     late = [entry for entry in entries if entry.late]
     first = max(late or entries, key=lambda entry: entry.cost_ns)
     nodes = {entry.node for entry in late}
@@ -243,9 +298,7 @@ def _merge_over_runs(entries: Sequence[Straggler], runs: int) -> Straggler:
         field: statistics.mean(getattr(entry, field) for entry in entries)
         for field in ("last_pct", "late_ns", "cost_ns", "cost_pct")
     }
-    return Straggler(
-        first.name, first.node, first.device, **mean, late=2 * len(late) > runs, cause=first.cause, why=why
-    )
+    return replace(first, **mean, late=2 * len(late) > runs, why=why)
 
 
 class _Evidence:
@@ -323,11 +376,11 @@ class _Evidence:
             more[kernel] / took for kernel, (took, _) in theirs.items() if took >= _LARGE * before and kernel in mine
         ]
         if len(ratios) > 1 and statistics.median(ratios) >= _ALIKE * factor:
-            return self._clock_reason(late, others, f"all of its kernels take {format_time_change(1 + factor)}")
+            return self._clock_reason(late, others, f"all of its kernels take {format_time_change(100 * factor)}")
         if more[name] >= _MAIN * total:
             return (
                 "uneven-work",
-                f"{takes}, {name} {format_time_change(mine[name][0] / max(theirs[name][0], 1.0))}"
+                f"{takes}, {name} {format_time_change(100 * (mine[name][0] / max(theirs[name][0], 1.0) - 1))}"
                 if (name in theirs)
                 else f"{takes}: only it runs {name}",
             )

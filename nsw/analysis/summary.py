@@ -11,6 +11,7 @@ from nsw.analysis.comparison import Scaling, Variant, compare_variants, scaling_
 from nsw.analysis.effective import AskedModel, Effective, model_cases
 from nsw.analysis.figures import Outlier, find_outliers
 from nsw.analysis.groups import group_by
+from nsw.analysis.model_flops import ModelFlops, StepFlops, measure_model_flops
 from nsw.analysis.placement import crowded_gpu_sentences, node_sentences_by_case
 from nsw.analysis.rules.pairs import (
     COLD_START,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 TABLES = (
     "gpu_summary", "api_summary", "communication", "functions", "operators", "figures", "facts", "phases",
     "phase_summary", "iterations", "nvtx_summary", "nvtx_gpu_summary", "process_gpus", "ranks", "gaps",
-    "host_copies", "gpu_use", "collectives", "conditions", "gpu_metrics",
+    "host_copies", "gpu_use", "collectives", "bandwidth", "conditions", "gpu_metrics",
 )  # fmt: skip
 OF_KERNELS = ("metrics", "launches", "rules", "source_metrics")  # as columns: a row a metric of a launch is many
 
@@ -54,6 +55,7 @@ class CampaignData:
         campaign_findings: Findings of the campaign itself, which come first.
         kernels: By case, where they are known already, in place of `counters`.
         rereadable: Whether `nsw reread` can read its reports here.
+        racks: The rack of each node, where the site tells it.
     """
 
     campaign: str
@@ -66,6 +68,7 @@ class CampaignData:
     campaign_findings: Sequence[Finding] = ()
     kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
     rereadable: bool = False
+    racks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,7 @@ class ReportRequest:
     tied: Sequence[str] = ()  # parameters that vary together with the compared one
     higher_is_better: bool | None = None
     models: Mapping[str, AskedModel | str] = field(default_factory=dict)  # by case; a text: why it has none
+    flops: Mapping[str, StepFlops | str] = field(default_factory=dict)  # likewise
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, a pattern each
     windowed: Collection[str] = ()  # passes that record a part of the program
 
@@ -103,6 +107,7 @@ class Summary:
     findings: tuple[Finding, ...]
     missing: tuple[str, ...]
     model: tuple[Effective, ...] = ()
+    model_flops: tuple[ModelFlops, ...] = ()
     outliers: tuple[Outlier, ...] = ()
     nodes: tuple[tuple[str, str], ...] = ()  # of each case with several ranks, where they were
     tables: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict, repr=False, compare=False)
@@ -149,6 +154,7 @@ class Summary:
                 *_ordered_findings(curve, variants, by_id, hits, doubts, several=len(cases) > 1),
             ),
             model=tuple(m for m in self.model if m.case_id in cases),
+            model_flops=tuple(m for m in self.model_flops if m.case_id in cases),
             outliers=tuple(o for o in self.outliers if o.case_id in cases),
             nodes=tuple(case_nodes for case_nodes in self.nodes if case_nodes[0] in cases),
             hits=hits,
@@ -160,7 +166,7 @@ class Summary:
 def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     """Summarise a campaign by what its recipe asks for."""
     runs, tables = data.runs, data.tables
-    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes, request.windowed)
+    cases = summarize_cases(runs, tables, request.cover, data.counters, request.classes, request.windowed, data.racks)
     cases = [replace(case, kernels=data.kernels[case.id]) if case.id in data.kernels else case for case in cases]
     request = _fill_default_comparison(request, runs)
     case_of = {run.id: run.case_id for run in runs}
@@ -208,6 +214,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         campaign_findings=campaign_findings,
         missing=tuple(data.missing),
         model=model_cases(cases, request.models, runs, tables),
+        model_flops=measure_model_flops(cases, request.flops, runs),
         outliers=tuple(find_outliers(runs, tables.get("figures", ()))),
         nodes=tuple(node_sentences_by_case(tables.get("ranks", ()), case_of)),
         tables=tables,

@@ -23,6 +23,7 @@ from nsw.analysis.screen_table import (
     kernel_columns,
     largest_hit,
     mean_gpu_busy_pct,
+    mfu_column,
     parameter_value_cell,
     parameter_value_text,
     screen_table,
@@ -89,6 +90,7 @@ def side_by_side_screen(summary: Summary) -> Screen:
             )
             for name, unit in more_figures
         ),
+        mfu_column(summary, lambda c: c.id),
         (Column("busy_pct", busy_title, "whole %"), mean_gpu_busy_pct),
         (Column("least_busy_pct", "least busy GPU", "whole %"), least_gpu_busy_pct)
         if any(map(has_uneven_gpus, cases))

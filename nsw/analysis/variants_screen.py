@@ -17,6 +17,7 @@ from nsw.analysis.screen_table import (
     is_smaller_figure_better,
     kernel_columns,
     mean_gpu_busy_pct,
+    mfu_column,
     milliseconds_change_text,
     parameter_value_cell,
     parameter_value_text,
@@ -91,6 +92,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         (Column("operations", "operations"),
          lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
          if all(counts := [operations.get(v.case_id, 0.0) for v in p]) else "-") if is_timed else None,
+        mfu_column(summary, lambda p: p[1].case_id),
         (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
          lambda p: None if (busy := mean_gpu_busy_pct(by_id[p[1].case_id])) is None else 100 - busy),
     ]  # fmt: skip
@@ -180,6 +182,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
                 "longer x" if is_time else "faster x"),
          lambda v: SET_ASIDE if v.case_id in no_ratio else v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
+        mfu_column(summary, lambda v: v.case_id),
         *kernel_columns(lambda v: by_id[v.case_id]),
         (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip

@@ -149,6 +149,7 @@ class Tables:
         host_copies: pd.DataFrame
         gpu_use: pd.DataFrame
         collectives: pd.DataFrame
+        bandwidth: pd.DataFrame
         cpu_samples: pd.DataFrame
         cpu_threads: pd.DataFrame
         cpu_trace: pd.DataFrame

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.model_flops import StepFlops
 from nsw.analysis.placement import Span, find_runs_sharing_gpus, gpu_sharing_sentences
 from nsw.analysis.summary import OF_KERNELS, TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.campaign.selection import Selection, campaign_option, job_ids, selected
@@ -23,6 +24,7 @@ from nsw.recipe.matrix import expand_matrix
 from nsw.recipe.passes import TimelinePass
 from nsw.recipe.units import Fault, format_duration
 from nsw.site.names import LOCAL
+from nsw.site.topology import racks_by_node
 from nsw.wording import absent_lines, headline, plural
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from nsw.analysis.effective import AskedModel
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
-    from nsw.recipe.model import PerformanceModel
+    from nsw.recipe.model import FlopsPerStep, Lock, PerformanceModel
 
 
 _LONGEST = 1 << 16  # bytes of a status file
@@ -126,6 +128,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         counters=counters,
         campaign_findings=version_findings(folder, ledger),
         rereadable=_is_rereadable(folder, ledger, runs),
+        racks=racks_by_node(ledger.site().get("topology") or {}),
     )
     measured = {row["name"] for row in tables["figures"]} if figure is not None else set()
     if figure is not None and figure not in measured:
@@ -175,6 +178,7 @@ def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str,
         tied=next((group for group in recipe.matrix.zip if compare and compare.parameter in group), ()),
         higher_is_better=figures[figure].higher_is_better if figure in figures else None,
         models=_models_by_case(report.model, cases) if report.model else {},
+        flops=_step_flops_by_case(report.flops_per_step, cases, recipe.lock) if report.flops_per_step else {},
         classes=report.classes,
         windowed={each.name for each in recipe.passes if isinstance(each, TimelinePass) and each.is_windowed},
     )
@@ -183,15 +187,6 @@ def _requested_analyses(folder: CampaignFolder, cases: Mapping[str, Mapping[str,
 def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, Any]]) -> dict[str, AskedModel | str]:
     """The recipe's model with its formulas computed for each case; or why one cannot be."""
     from nsw.analysis.effective import AskedLink, AskedModel
-    from nsw.recipe.expressions import Expression
-    from nsw.recipe.fields import parse_positive
-
-    def evaluate_amount(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
-        return parse_positive(
-            Expression.parse(amount_or_formula).value(values)
-            if isinstance(amount_or_formula, str)
-            else amount_or_formula
-        )
 
     models: dict[str, AskedModel | str] = {}
     for case, params in cases.items():
@@ -201,14 +196,41 @@ def _models_by_case(model: PerformanceModel, cases: Mapping[str, Mapping[str, An
                 AskedLink(
                     name, tuple(link.ranges), link.clock,
                     "copies" if link.bytes == "copies" else "collectives" if link.bytes == "collectives"
-                    else evaluate_amount(link.bytes, values),
+                    else _evaluate_amount(link.bytes, values),
                 )
                 for name, link in model.links.items()
             )  # fmt: skip
-            models[case] = AskedModel(evaluate_amount(model.flop, values), tuple(model.ranges), links, model.iteration)
+            models[case] = AskedModel(_evaluate_amount(model.flop, values), tuple(model.ranges), links, model.iteration)
         except Fault as fault:
             models[case] = fault.message
     return models
+
+
+def _step_flops_by_case(
+    request: FlopsPerStep, cases: Mapping[str, Mapping[str, Any]], lock: Lock | None
+) -> dict[str, StepFlops | str]:
+    """The FLOP of a step of each case; or why they cannot be computed."""
+    gpu = lock.machine.get("chip") if lock else None
+    flops: dict[str, StepFlops | str] = {}
+    for case, params in cases.items():
+        try:
+            flops[case] = StepFlops(_evaluate_amount(request.value, {**params, "case": case}), request.precision, gpu)
+        except Fault as fault:
+            flops[case] = fault.message
+    return flops
+
+
+def _evaluate_amount(amount_or_formula: float | str, values: Mapping[str, Any]) -> float:
+    """A number of a recipe above zero, which may be a formula over a case's parameters.
+
+    Raises:
+        Fault: It is no such number.
+    """
+    from nsw.recipe.expressions import Expression
+    from nsw.recipe.fields import parse_positive
+
+    formula = Expression.parse(amount_or_formula) if isinstance(amount_or_formula, str) else None
+    return parse_positive(formula.value(values) if formula else amount_or_formula)
 
 
 def _missing_data_lines(folder: CampaignFolder, ledger: Ledger, runs: list[Any]) -> list[str]:

@@ -54,7 +54,7 @@ Rows = list[dict[str, Any]]
 PROPOSAL: Final = "proposal"
 # tables that end where their rows take the recipe's `cover` of the time -> those with all rows
 _WHOLE_TABLES: Final[Mapping[str, str | None]] = {"hotspots": "gpu_summary", "api": "api_summary", "functions": None}
-# tables of the summary without rows: what they are of, and where else a person may look
+# tables without rows: what they are of, and where else a person may look
 _MADE_FROM: Final[Mapping[str, str]] = {
     "kernels": "counters (ncu), and none were read; times of kernels: `--table hotspots`, `--table gpu_summary`",
     "roofline": "counters (ncu, metrics: [roofline]), and none were read",
@@ -63,6 +63,7 @@ _MADE_FROM: Final[Mapping[str, str]] = {
     "copies": "timelines (nsys), and none was read",
     "stragglers": "timelines of four ranks or more that meet in collectives, and none was read",
     "functions": "passes `host`, and none was read",
+    "bandwidth": "traces of PyTorch's profiler (`- host: {tool: torch}`) with sizes of messages, and none was read",
     "scaling": "a recipe's `report: scaling`, or GPUs that vary",
     "compare": "a recipe's `report: compare`",
     "model": "a recipe's `report: model`",

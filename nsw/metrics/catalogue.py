@@ -196,6 +196,7 @@ class Gpu:
         dram_bytes_per_s: Bandwidth of the device memory.
         l2_bytes: Size of L2; 0: not told.
         base_clock_hz: The SM clock that it keeps under load.
+        nvlink_bytes_per_s: What all of its NVLinks carry in one direction; 0: it has none.
     """
 
     name: str
@@ -204,6 +205,7 @@ class Gpu:
     dram_bytes_per_s: float
     l2_bytes: float = 0.0
     base_clock_hz: float = 0.0
+    nvlink_bytes_per_s: float = 0.0
 
 
 def find_gpu(device_name: str | None) -> Gpu | None:
@@ -224,7 +226,8 @@ def _gpus_with_product_words() -> tuple[tuple[frozenset[str], Gpu], ...]:
             name: float(row["tensor_clock_mhz" if name.startswith("tensor") else "boost_mhz"]) * 1e6 for name in peaks
         }
         memory = float(row["mem_gbs"]) * 1e9, float(row["l2_mb"] or 0) * 1e6
-        gpu = Gpu(row["gpu"], peaks, clocks, *memory, float(row["base_mhz"] or 0) * 1e6)
+        nvlink = float(row["nvlink_gbs"] or 0) / 2 * 1e9  # data sheets have the sum of both directions
+        gpu = Gpu(row["gpu"], peaks, clocks, *memory, float(row["base_mhz"] or 0) * 1e6, nvlink)
         gpus.append((frozenset(row["match"].lower().split()), gpu))
     return tuple(gpus)
 

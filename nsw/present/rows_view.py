@@ -72,6 +72,7 @@ IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
                   "self_cpu_pct", "input_shapes"),
     "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
     "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
+    "bandwidth": ("name", "ranks", "message_bytes", "calls", "med_ns", "alg_bytes_per_s", "bus_bytes_per_s"),
     "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
     "conditions": ("host", "gpu", "sm_mhz", "power_w", "temperature_c", "energy_j", "energy_error_j", "samples",
                    "power_limited_pct", "heat_limited_pct", "memory_before_mib", "load_before", "missing"),
@@ -96,7 +97,8 @@ IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
     "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
     "figures": ("case", "name", "median", "mean", "stddev", "unit", "pass_name", "least", "most", "runs", "profiled"),
     "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
-    "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "device", "late"),
+    "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "rack", "device",
+                   "late"),
     "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
 }  # fmt: skip
 
@@ -106,7 +108,7 @@ COUNTS: Final = frozenset({
     "gaps", "to_gpu", "from_gpu", "writing", "opening", "late_calls", "operations", "waits", "values", "streams",
     "default_stream", "lock_threads", "slow", "slower_operations", "slower_spawns", "slowest_spawns", "spawns",
     "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles", "kernels", "blocks",
-    "threads", "copies", "launches", "measured", "runs", "baseline_runs", "cores",
+    "threads", "copies", "launches", "measured", "runs", "baseline_runs", "cores", "ranks",
 })  # fmt: skip
 
 

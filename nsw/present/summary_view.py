@@ -629,6 +629,7 @@ def summary_data(summary: Summary) -> dict[str, Any]:
         "scaling": summary.curve,
         "compare": [replace(v, ratio=None) if v.case_id in void else v for v in summary.variants],
         "model": list(summary.model),
+        "model_flops": list(summary.model_flops),
         "findings": findings_data(summary),
         "cases": [replace(case, spent=time_without_profiler(case)) for case in summary.cases],
         "outliers": list(summary.outliers),

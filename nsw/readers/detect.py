@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 
 CERTAIN = 100
 _OF_ITERATIONS = frozenset({"iterations", "iteration_trace", "phase_summary"})
+_NO_SIZES = "the sizes of NCCL's messages are in traces of PyTorch's profiler: `- host: {tool: torch}` records one"
 _NO_ITERATIONS = "no iterations were found; of a timeline `--table phases` says why"
 _MORE_MEMORY = "read it where there is more, or export it with fewer events (nsys: --filter-time)"
 
@@ -99,6 +100,7 @@ def read(path: Path, options: Options | None = None) -> Report:
             report.error("the file contains no results")
         else:
             fix_text = _NO_ITERATIONS if requested <= _OF_ITERATIONS else None
+            fix_text = _NO_SIZES if requested == {"bandwidth"} else fix_text
             report.lack = LackReason.TABLES
             report.error(f"holds nothing of {', '.join(sorted(requested))}", fix=fix_text)
     return report

@@ -106,15 +106,16 @@ class Report:
         if len(messages) > MOST_SHOWN:
             self.error(in_all, line=lines[0] if lines else None, fix=fix)
 
-    def warn(self, message: str, *, line: int | None = None, fix: str | None = None) -> None:
+    def warn(self, message: str, *, line: int | None = None, fix: str | None = None, is_note: bool = False) -> None:
         """Report that what was read may mislead.
 
         Args:
             message: What may mislead, and why.
             line: The line of a text file, from 1; None where there is none.
             fix: What the user can do; None if nothing.
+            is_note: Whether it misleads so little that `--full` alone shows it.
         """
-        self.problems.append(Problem("warning", message, line, fix))
+        self.problems.append(Problem("warning", message, line, fix, is_note=is_note))
 
 
 PHASE_TABLES: Final = (

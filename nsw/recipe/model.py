@@ -384,6 +384,18 @@ class Steps(Model):
     )
 
 
+class FlopsPerStep(Model):
+    """Floating-point operations that a step of the program needs, from which model FLOP/s and MFU follow."""
+
+    value: AmountOrTemplate = Field(
+        description="FLOP of a step on all GPUs together, a number or a formula: of a transformer 6 * parameters *"
+        " tokens of a step."
+    )
+    precision: Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"] = Field(
+        description="Whose dense peak counts: that of the matrix products."
+    )
+
+
 class Report(Model):
     """What the report says beyond its defaults."""
 
@@ -403,6 +415,9 @@ class Report(Model):
     )
     model: PerformanceModel | None = Field(
         default=None, description="A model of the program: effective rates of computing and moving data, a roofline."
+    )
+    flops_per_step: FlopsPerStep | None = Field(
+        default=None, description="FLOP of a step: the answer has model FLOP/s and MFU."
     )
 
 

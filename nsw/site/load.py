@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.checks import name_mark, validate_document
-from nsw.recipe.document import Document, KeyPath, in_order
+from nsw.recipe.document import LARGEST, Document, KeyPath, in_order
 from nsw.recipe.expressions import Expression
 from nsw.recipe.load import MOST_SITES, read_document
 from nsw.recipe.units import Fault, show_value
 from nsw.resources import recipes_folder
+from nsw.safe_files import open_regular
 from nsw.site.model import FILL, Site, SitesFile
 from nsw.site.names import BUILTIN, LOCAL, searched_files, unsearched_file_hint, user_file
+from nsw.site.topology import parse_topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -131,20 +134,42 @@ def read_sites(path: Path, *, requested: bool = False) -> list[LoadedSite]:
     faults += _site_faults(read_as, path.parent)
     if parsed is None or faults:
         raise InputError(in_order(faults))
-    return [LoadedSite(_fill_in_site(site, name), document, origin, requested) for name, site in parsed.sites.items()]
+    return [
+        LoadedSite(_fill_in_site(site, name, path.parent), document, origin, requested)
+        for name, site in parsed.sites.items()
+    ]
 
 
-def _fill_in_site(site: Site, name: str) -> Site:
-    """The site with what is known only now: its name, its scratch folder, this machine's interpreter and GPUs."""
+def _fill_in_site(site: Site, name: str, folder: Path) -> Site:
+    """The site with what is known only now: its name, scratch folder and racks, this machine's interpreter and GPUs."""
     site = site.model_copy(update={"name": name})
     update: dict[str, object] = {}
     if site.scratch is not None:
         update["scratch"] = Expression.parse(site.scratch).render(_scalar_values(site.model_dump()))
+    if isinstance(site.topology, str):
+        update["topology"] = _read_topology(folder / site.topology)
     if site.transport.kind == "local" and site.python is None:
         update["python"] = sys.executable or None
     if site.scheduler == "local" and site.transport.kind == "local" and site.gpus.per_node is None:
         update["gpus"] = site.gpus.model_copy(update={"per_node": "auto"})
     return site.model_copy(update=update)
+
+
+def _read_topology(path: Path) -> dict[str, str]:
+    """The racks in a file of nodes.
+
+    Raises:
+        Fault: It cannot be read, or is no such file.
+    """
+    try:
+        with os.fdopen(open_regular(path), encoding="utf-8", errors="replace") as file:
+            text = file.read(LARGEST)
+    except (OSError, ValueError) as fault:
+        raise Fault(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}") from None
+    try:
+        return parse_topology(text)
+    except Fault as fault:
+        raise Fault(f"{path}: {fault.message}", hint=fault.hint) from None
 
 
 def _scalar_values(values: Mapping[str, object]) -> dict[str, object]:
@@ -173,6 +198,11 @@ def _site_faults(document: Document, folder: Path) -> Iterator[Diagnostic]:
                 "fill packs a job up to max_walltime, which this site does not set",
                 hint="set limits.max_walltime, or runs_per_job to a number",
             )
+        if isinstance(site.get("topology"), str):
+            try:
+                _read_topology(folder / site["topology"])
+            except Fault as fault:
+                yield document.diagnostic((*path, "topology"), fault.message, hint=fault.hint)
         for block, file in document.find(*path, "templates", "*"):
             if isinstance(file, str) and "\0" not in file and not (folder / file).is_file():
                 yield document.diagnostic(block, f"there is no file {show_value(file)} beside the sites file")

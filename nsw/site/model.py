@@ -21,11 +21,13 @@ from nsw.recipe.fields import (
     Size,
     Text,
     one_of,
+    parse_filled_line,
     parse_whole_number,
 )
 from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, site_profilers
 from nsw.recipe.units import Amount, Canary, Fault
 from nsw.site.names import ADAPTERS, LOCAL, TRANSPORTS, schedulers, transports
+from nsw.site.topology import racks_by_node
 
 SchedulerName: TypeAlias = Annotated[str, Parsed(one_of(schedulers), {"type": "string", "enum": ["local", *ADAPTERS]})]
 TransportName: TypeAlias = Annotated[str, Parsed(one_of(transports), {"type": "string", "enum": [*TRANSPORTS]})]
@@ -95,6 +97,19 @@ def _owner(value: object) -> int | str:
 Owner = Annotated[
     int | str, Parsed(_owner, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}]})
 ]
+
+
+def _topology(value: object) -> str | dict[str, str]:
+    """The file of a topology; or racks by nodes."""
+    if not isinstance(value, dict):
+        return parse_filled_line(value)
+    racks = {parse_filled_line(nodes): parse_filled_line(rack) for nodes, rack in value.items()}
+    racks_by_node(racks)
+    return racks
+
+
+_RACKS = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "object", "additionalProperties": {"type": "string"}}]}
+Topology = Annotated[str | dict[str, str], Parsed(_topology, _RACKS)]
 
 
 class Gpus(Model):
@@ -209,6 +224,11 @@ class Site(Model):
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
     python: Filled | None = Field(default=None, description="Python there; recipes use it as {{ site.python }}.")
     gpus: Gpus = Field(default=Gpus(), description="The GPUs of a node.")
+    topology: Topology | None = Field(
+        default=None,
+        description="Which rack each node is in, so that late racks are named: {'node[01-18]': rack1}, or a file beside"
+        " this one of such lines, of what `scontrol show topology` prints, or Slurm's topology.conf.",
+    )
     cpus_per_node: Count | None = Field(
         default=None, description="CPU cores a node; a plan that needs more is refused."
     )

@@ -19,11 +19,13 @@ from .made import KERNEL, case, figure_row, gpu_row, make_run
 from .test_steady import MS, iterations_row, part, timeline
 
 
+def summarized(runs, asked=None, **tables):
+    return summarize(CampaignData("sums-20261124-160605-5a9e", "s", None, runs, tables), asked or ReportRequest())
+
+
 def screen(runs, asked=None, **tables):
     """Its blocks by their names; the headline as text."""
-    blocks = first_screen_blocks(
-        summarize(CampaignData("sums-20261124-160605-5a9e", "s", None, runs, tables), asked or ReportRequest())
-    )
+    blocks = first_screen_blocks(summarized(runs, asked, **tables))
     return {block.name: block for block in blocks} | {"headline": blocks[0].text}
 
 

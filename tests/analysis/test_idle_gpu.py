@@ -317,12 +317,67 @@ def test_launches_that_take_much_longer_than_what_a_value_read_costs_are_the_cau
 
 
 def test_truth_values_that_are_read_back_are_conditions_to_remove_before_graphs():
-    rows = [gap("value", "middle", 4, 10 * US), gap("launch", "middle", 120, 21 * US)]
+    rows = [gap("value", "middle", 8, 10 * US), gap("launch", "middle", 120, 21 * US)]
     parts = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
     truth, number = ([copies("from the GPU", size=size)] for size in (1, 8))
-    (text,) = explained(*rows, values=4, waits=4, copies=truth, parts=parts)
-    assert "First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): 4 values" in text
-    assert "conditions on tensors" not in " ".join(explained(*rows, values=4, waits=4, copies=number, parts=parts))
+    (text,) = explained(*rows, values=8, waits=8, copies=truth, parts=parts)
+    assert "First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): 8 values" in text
+    assert "conditions on tensors" not in " ".join(explained(*rows, values=8, waits=8, copies=number, parts=parts))
+
+
+@pytest.mark.parametrize(("values", "advice"), [(12, "compute there"), (3, "a convergence test every tenth")])
+def test_many_values_of_an_iteration_are_no_convergence_test(values, advice):
+    (text, *_) = explained(gap("value", "middle", values, 2.4 * MS / values), waits=0, values=values)
+    assert advice in text
+
+
+@pytest.mark.parametrize(("values", "begins"), [(4, "torch.compile"), (40, "First remove conditions on tensors")])
+def test_graphs_come_first_where_conditions_are_far_apart(values, begins):
+    copy = RESULTS | {"total_bytes": 18.0 * values, "med_bytes": 1.0, "calls": 18 * values}
+    parts = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
+    rows = [gap("launch", "middle", 125, 21.8 * US)]
+    (text, *_) = explained(*rows, copies=[copy], parts=parts, values=values)
+    assert f"(Python, the framework). {begins}" in text
+    assert "conditions on tensors" in text
+
+
+RESULTS = {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "direction": "from the GPU",
+           "memory": "pinned", "calls": 18, "total_ns": 18 * 0.1 * MS, "alone_ns": 0.0, "late_pct": 0.0,
+           "late_calls": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "works"), [(1 << 20, True), (1 << 14, False)])
+def test_a_long_gap_behind_large_results_is_work_on_them(size, works):
+    copy = RESULTS | {"total_bytes": 18.0 * size, "med_bytes": float(size)}
+    (text, *_) = explained(gap("launch", "long", 1, 2.7 * MS, from_gpu=1), copies=[copy])
+    assert ("behind a copy of results to it: it works on them" in text) == works
+    assert ("Do that on the GPU" in text) == works
+
+
+def test_what_the_host_does_while_it_allocates_is_its_own_where_it_takes_longer():
+    slow = gap("allocate", "long", 1, 2.7 * MS, cuda_ns=0.5 * MS)
+    texts = explained(slow, parts=(KERNELS, LAUNCHES, call("cudaMalloc", 1, 0.5 * MS)))
+    assert "2.22 ms of that are one gap, in which the host makes no CUDA call" in texts[0]
+    assert "500 us of the same idle time the host allocates" in texts[1]
+    calls = gap("allocate", "long", 1, 2.7 * MS, cuda_ns=2.6 * MS)
+    (text,) = explained(calls, parts=(KERNELS, LAUNCHES, call("cudaMalloc", 1, 2.6 * MS)))
+    assert "for 2.6 ms of that the host allocates" in text
+
+
+@pytest.mark.parametrize(("gaps", "advice"), [(1, "More workers"), (4, "Make on the GPU what is copied there")])
+def test_input_that_is_made_several_times_a_step_is_no_batch(gaps, advice):
+    (text, *_) = explained(
+        gap("launch", "long", gaps, 2.7 * MS / gaps, to_gpu=gaps),
+        parts=(part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES),
+    )
+    assert "then copies its input to the GPU" in text
+    assert advice in text
+
+
+@pytest.mark.parametrize(("behind", "computes"), [(40, True), (4, False)])
+def test_values_whose_results_go_back_to_the_gpu_are_computed_there(behind, computes):
+    (text, *_) = explained(gap("value", "middle", 80, 30 * US, to_gpu=behind), waits=0, values=40)
+    assert ("copies to the GPU what it computes from each" in text) == computes
 
 
 def test_results_that_the_host_works_on_between_kernels_are_round_trips_and_no_slow_copies():
@@ -621,6 +676,8 @@ def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
     one, each = (" ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, load), **slow)) for load in loads)
     assert "a compiler compiles again" in each
     assert "compiles again" not in one
+    evaluates = explained(busy=98.0, parts=(KERNELS, LAUNCHES, loads[1]), slower_operations=300, **slow)
+    assert "an evaluation, or other work of its own" in " ".join(evaluates)
 
 
 def test_what_xla_compiles_is_named_with_its_modules_and_those_that_are_compiled_again():

@@ -75,6 +75,8 @@ def unsplit(**numbers):
 FOREACH = "void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>()"
 FUSED = "void at::native::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>>()"
 MULTIPLIES = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<MulFunctor<float>>>(int)"
+GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*)"
+ADD_ROWS = "void at::native::indexFuncLargeIndex<float, long, at::native::<unnamed>::ReduceAdd>()"
 FILL = "void at::native::vectorized_elementwise_kernel<4, FillFunctor<float>>()"
 STRIDED = (
     "void at::native::elementwise_kernel<(int)128, (int)4, void at::native::gpu_kernel_impl_nocast"
@@ -241,6 +243,10 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("dense-embedding-gradient", launched((FOREACH, 70), (FILL, 3), ("compute_grad_weight<float>()", 1), (FUSED, 1)),
      [launched((FOREACH, 70), (FILL, 2), ("compute_grad_weight<float>()", 1), (FUSED, 1)),  # a table of few parameters
       launched((FUSED, 40), (FILL, 5))], "74 % is the dense"),
+    ("gather-scatter", launched((GATHER, 10), (ADD_ROWS, 30)),
+     [launched((GATHER, 9), (ADD_ROWS, 60)), launched((GATHER, 10), (ADD_ROWS, 29)),  # rows to the products of experts
+      launched((GATHER, 40), (ADD_ROWS.replace("ReduceAdd", "IndexFill"), 30))],
+     "40 % gathers and adds rows by index"),
     ("short-kernels", short(25, 50.0), [short(25, 49.0), short(24, 90.0), short(25, 90.0, "scale_add(float*)"),
      short(80, 50.0)],  # most of that time is in a few long ones
      "50 % of the kernels take less"),
@@ -315,6 +321,15 @@ def test_what_faster_copies_win_is_what_the_speed_in_their_sentence_leaves():
     assert one_way.gain_pct == pytest.approx(60 * (1 - 2 / 8))  # of 100 ms of GPU work
 
 
+def test_advice_that_several_findings_of_a_case_share_is_given_once():
+    hits = [
+        Hit(cause, "c", gain, "", "", f"fact {cause}", "Do that.", "", "gaps") for cause, gain in (("a", 9), ("b", 8))
+    ]
+    texts = [finding.text for finding in merge_hits_to_findings({"c": hits}, several=False)]
+    assert texts[0].startswith("Fact a. Do that. Gain")
+    assert texts[1].startswith("Fact b. The same helps. Gain")
+
+
 def test_many_tables_are_merged_before_their_gradients_are_sparse_and_their_step_is_named_once():
     def tables(count):
         return launched((FOREACH, 60), (FILL, 4), ("embedding_backward_feature_kernel<float>()", 10, count))
@@ -347,6 +362,12 @@ def test_kernels_of_few_blocks_that_others_follow_need_more_blocks_and_no_stream
     )
     beside = replace(apart, successors=dict(zip(names, reversed(names), strict=True)))
     assert find_hits_by_case([beside])["c"][0].cause == "kernels-not-concurrent"
+
+
+def test_of_librarys_kernels_those_of_very_few_blocks_are_named():
+    few, some = (hit("too-few-blocks", blocks(count, name="sm80_xmma_wgrad_implicit_gemm")) for count in (6, 64))
+    assert some is None
+    assert "another of its algorithms" in few.advice
 
 
 def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_that_have_no_name_of_their_own():

@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.clocks import clocks_by_report
 from nsw.analysis.stragglers import OF_STRAGGLERS, find_stragglers
+from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.readers import read
 from tests import recorded
+
+from .made import make_run
 
 PATH = Path(__file__).parents[2] / "bench" / "stragglers.py"
 spec = importlib.util.spec_from_file_location("bench_stragglers", PATH)
@@ -47,6 +51,55 @@ def test_ranks_that_are_late_now_and_then_or_in_turn_and_a_slow_node_are_named(w
     tables, names, _ = simulated(cause="clock", who=who, seed=3)
     assert {entry.name for entry in find_stragglers(tables) if entry.late} == set(names)
     assert len(names) == count
+
+
+def test_how_much_longer_kernels_take_is_told_in_per_cent():
+    tables, _, _ = simulated(cause="clock")
+    assert find_stragglers(tables)[0].why.startswith("all of its kernels take 20 % longer")
+
+
+RACKS = replace(JOB, ranks=64, who="rack", cause="clock", rack=2)
+
+
+def test_a_rack_is_named_where_all_of_its_nodes_are_late_and_only_there():
+    tables, names, _ = bench.simulated(RACKS, np.random.default_rng(1))
+    late = [entry for entry in find_stragglers(tables, bench.racks(RACKS)) if entry.late]
+    assert [entry.name for entry in late] == names
+    assert (late[0].rack, late[0].node) == (names[0].removeprefix("rack "), None)
+    assert late[0].why.startswith("both of its nodes are late; all of its kernels take 20 % longer")
+    # one of two nodes, and one of four
+    tables, names, _ = simulated(ranks=64, cause="clock", who="node")
+    for size in (2, 4):
+        racks = {f"node{node}": f"r{node // size}" for node in range(8)}
+        entries = find_stragglers(tables, racks)
+        assert [entry.name for entry in entries if entry.late] == names
+        assert entries[0].rack == racks[names[0]]
+
+
+def test_racks_are_of_nodes_by_their_name_without_the_domain_and_some_may_be_in_none():
+    tables, names, _ = bench.simulated(RACKS, np.random.default_rng(1))
+    for name, rows in tables.items():
+        tables[name] = [row | {"host": f"{row['host']}.site.org"} for row in rows]
+    racks = {node: rack for node, rack in bench.racks(RACKS).items() if node != "node0" and rack != "r3"}
+    entries = find_stragglers(tables, racks)
+    assert entries[0].name == names[0] == "rack r2"
+    assert {entry.rack for entry in entries if entry.node == "node0.site.org"} == {None}
+    assert {entry.rack for entry in entries if entry.node == "node1.site.org"} == {"r0"}
+    assert not any(entry.name in {"rack r0", "rack r3"} for entry in entries)
+
+
+def test_the_answer_names_the_rack_and_what_to_do_with_it():
+    tables, _, _ = bench.simulated(RACKS, np.random.default_rng(1))
+    run = make_run(pass_name="timeline", pass_kind="timeline")
+    found = [row | {"run": "r"} for row in tables["phase_summary"] if row["summary"] == "gpu_summary"]
+    data = CampaignData("c", "s", None, [run], tables | {"gpu_summary": found}, racks=bench.racks(RACKS))
+    summary = summarize(data, ReportRequest())
+    text = next(finding.text for finding in summary.findings if finding.cause == "late-rank-heat")
+    assert text.startswith("Rack r2 comes last to 100 % of the collectives")
+    assert "Its nodes share power, cooling and a switch: report it" in text
+    (table,) = [block for block in answer_blocks(summary) if block.name == "stragglers"]
+    assert [column.title for column in table.columns][:3] == ["who", "node", "rack"]
+    assert table.rows[0][:3] == ("rack r2", None, "r2")
 
 
 @pytest.mark.parametrize("cause", ["clock", "data"])

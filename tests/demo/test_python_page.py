@@ -25,7 +25,7 @@ def test_the_page_prints_what_it_says(tmp_path, monkeypatch):
             printed, blocks = out.getvalue(), blocks + 1
         else:
             assert same(printed, text), f"{PAGE.name} says\n{text}\nand its example prints\n{printed}"
-    assert blocks == 10
+    assert blocks == 11
 
 
 def same(printed: str, said: str) -> bool:

@@ -60,13 +60,16 @@ def test_a_link_that_is_named_by_its_file_has_the_title_of_the_page():
 
 def test_the_search_ranks_pages_for_users_before_those_for_developers():
     boosts = {}
-    for uri in ("faq.md", "compare.md", "internals.md", "repository/recipes/sites/index.md"):
+    for uri in ("compare.md", "reference.md", "internals.md", "repository/recipes/sites/index.md"):
         page = SimpleNamespace(file=SimpleNamespace(src_uri=uri), meta={"search": {"exclude": False}})
         docs_site.on_page_markdown("# A page", page=page, config=None, files=None)
         assert page.meta["search"]["exclude"] is False
         boosts[uri] = page.meta["search"].get("boost", 1)
     assert (
-        boosts["faq.md"] > boosts["compare.md"] > boosts["internals.md"] == boosts["repository/recipes/sites/index.md"]
+        boosts["compare.md"]
+        > boosts["reference.md"]
+        > boosts["internals.md"]
+        == boosts["repository/recipes/sites/index.md"]
     )
 
 

@@ -345,6 +345,19 @@ def paused_each_third(host):
             host.sleep(40_000)
 
 
+def passes_over_time(host):
+    """Training steps of four passes each, forward and backward, and an optimizer."""
+    for _ in range(15):
+        host.step()
+        for _ in range(4):
+            host.run(*[A, B, C, D] * 10)
+            host.copy(1, 4096, us=1)
+        for _ in range(4):
+            host.run(*[D, C, HEAD, EVAL] * 40, C)
+            host.copy(2, 4, us=1)
+        host.run(*["void at::native::multi_tensor_apply_kernel<FusedOptimizer>()"] * 3)
+
+
 def many_equal_frames(host):
     for _ in range(5000):
         host.step()
@@ -370,7 +383,7 @@ PROGRAMS = [
     (layers_under_autocast, 12), (long_first_step, 12), (validated_each_fourth, 24), (two_networks_in_turn, 15),
     (optimizers_of_groups, 15), (sorted_each_fifth, 30), (short_solves_of_an_input, 12),
     (parameters_one_by_one, 12), (paused_each_third, 14), (layers_of_a_transformer, 12), (time_steps_with_energies, 1200),
-    (many_equal_frames, 5000), (tokens_read_behind_each_batch, 30),
+    (passes_over_time, 15), (many_equal_frames, 5000), (tokens_read_behind_each_batch, 30),
 ]  # fmt: skip
 
 

@@ -239,6 +239,29 @@ def test_collectives_have_their_bytes(tmp_path):
     assert (fact(report, "step_communication_ns"), fact(report, "step_kernel_ns")) == (6000, 0)
 
 
+def test_collectives_of_one_size_have_a_row_with_their_speed(tmp_path):
+    def collective(name, start, took, elements, **args):
+        args = {
+            "Collective name": name,
+            "In msg nelems": elements,
+            "Out msg nelems": 4 * elements,
+            "Group size": 4,
+        } | args
+        return kernel("ncclDevKernel_x()", start, took, dtype="Half", **args)
+
+    events = [
+        collective("_allgather_base", 1.0, 4.0, 1000), collective("_allgather_base", 9.0, 4.0, 1000),
+        collective("allgather_into_tensor_coalesced", 20.0, 4.0, 1000),  # several in one kernel, which tells one
+        collective("send", 30.0, 2.0, 1000, **{"Out msg nelems": 1000}), collective("allreduce", 40.0, 2.0, "many"),
+    ]  # fmt: skip
+    got = {row["name"]: row for row in table(read_text(tmp_path, document(events)), "bandwidth")}
+    columns = ("ranks", "message_bytes", "calls", "alg_bytes_per_s", "bus_bytes_per_s")
+    assert pick(got["AllGather"], *columns) == (4, 8000, 2, 2e9, 1.5e9)
+    assert pick(got["Send"], *columns) == (2, 2000, 1, 1e9, 1e9)
+    assert pick(got["AllReduce"], *columns) == (4, None, 1, None, None)
+    assert len(got) == 3
+
+
 @pytest.mark.parametrize(
     ("dtype", "each"),
     [("Float", 4), ("Half", 2), ("BFloat16", 2), ("Double", 8), ("Int", 4), ("Long", 8), ("Short", 2), ("Byte", 1),

@@ -6,7 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.answer.kernels import kernel_table_blocks
-from nsw.analysis.blocks import Bars, Block, Column, Evidence, Note, Table, Timeline
+from nsw.analysis.blocks import (
+    Bars,
+    Block,
+    Column,
+    Evidence,
+    Note,
+    Table,
+    Timeline,
+    drop_empty_columns,
+    names_with_column,
+)
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
@@ -31,25 +41,47 @@ def timeline_part_note(cases: Iterable[CaseSummary]) -> str:
 
 _RANKS: Final = 8  # rows of a table of ranks
 _STRAGGLERS: Final = (
-    Column("name", "rank or node", "name"), Column("node", "node", "name"), Column("last_pct", "comes last", "whole %"),
-    Column("late_ns", "late by", "ns"), Column("cost_ns", "costs all ranks", "ns"),
-    Column("cost_pct", "of an iteration", "%"), Column("why", "why"),
+    Column("name", "who", "name"), Column("node", "node", "name"), Column("rack", "rack", "name"),
+    Column("last_pct", "comes last", "whole %"), Column("late_ns", "late by", "ns"),
+    Column("cost_ns", "costs all ranks", "ns"), Column("cost_pct", "of an iteration", "%"), Column("why", "why"),
 )  # fmt: skip
 
 
 def _straggler_blocks(case: CaseSummary) -> list[Block]:
     """Who comes last to the collectives, what that costs, and why; nothing of fewer than four ranks."""
-    rows = tuple(
-        (entry.name, entry.node, entry.last_pct, entry.late_ns, entry.cost_ns, entry.cost_pct, entry.why or None)
+    columns, rows = drop_empty_columns(_STRAGGLERS, [
+        (entry.name, entry.node, entry.rack, entry.last_pct, entry.late_ns, entry.cost_ns, entry.cost_pct,
+         entry.why or None)
         for entry in case.stragglers[:_RANKS]
-    )
+    ])  # fmt: skip
     if not rows:
         return []
     title = "who comes last to the collectives"
     title += "" if any(entry.late for entry in case.stragglers) else ": nobody more than others"
-    least = ("node", "late_ns")
+    least = names_with_column(columns, "node", "late_ns")
     fields = _full_answer_block_fields(case, "stragglers")
-    return [Table("stragglers", title, _STRAGGLERS, rows, wide="why", least=least, **fields)]
+    return [Table("stragglers", title, columns, rows, wide=next(iter(names_with_column(columns, "why")), None),
+                  least=least, **fields)]  # fmt: skip
+
+
+_SPEEDS: Final = (
+    Column("name", "collective", "name"), Column("ranks", "ranks", "count"), Column("message_bytes", "message", "byte"),
+    Column("calls", "calls", "count"), Column("med_ns", "median", "ns"),
+    Column("alg_bytes_per_s", "algorithm", "byte/s"), Column("bus_bytes_per_s", "bus", "byte/s"),
+    Column("nvlink_pct", "of NVLink", "whole %"),
+)  # fmt: skip
+
+
+def _collective_speed_blocks(case: CaseSummary) -> list[Block]:
+    """The speeds of the collectives that move most bytes."""
+    columns, rows = drop_empty_columns(
+        _SPEEDS, [[getattr(speed, column.name) for column in _SPEEDS] for speed in case.bandwidth[:_RANKS]]
+    )
+    if not rows:
+        return []
+    fields = _full_answer_block_fields(case, "bandwidth")
+    return [Table("bandwidth", "speed of collectives, by the rank that waits least", columns, rows, wide="name",
+                  **fields)]  # fmt: skip
 
 
 _FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}
@@ -142,6 +174,7 @@ def _full_case_blocks(case: CaseSummary, cover: float) -> list[Block]:
         *_phase_blocks(case),
         *(replace(block, shown="full") for block in time_by_kernel_class(case)),
         *_straggler_blocks(case),
+        *_collective_speed_blocks(case),
         *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}",
          case.hotspots, case.gpu_work),
         *kernel_table_blocks(case.kernels, case=case.id, visibility="full"),

@@ -25,6 +25,7 @@ __all__ = [
     "COUNTED",
     "DRAM",
     "FAR_PCT",
+    "FEW_THREADS",
     "FMA",
     "FP64",
     "HALF",
@@ -45,6 +46,7 @@ __all__ = [
     "STALLED_PCT",
     "SURELY_PCT",
     "TENSOR",
+    "THREADS_OF_SM",
     "WARP",
     "XU",
     "Remark",
@@ -71,6 +73,8 @@ LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
 LEAST_TENSOR_PCT: Final = 1.0  # of the tensor cores, from which a kernel uses them
 CONFLICTS: Final = 0.25  # of the wavefronts of shared memory
 WARP: Final = 32
+THREADS_OF_SM: Final = 2048  # at most; fewer on some GPUs of consumers
+FEW_THREADS: Final = 0.1  # of those that a GPU holds, which fill none of its waits
 SHORT_NS: Final = 10e3
 LITTLE_PCT: Final = 10.0
 _CLOCK_BOUND_PCT: Final = 90.0  # of the kernels' time, from which a program's time follows the clock of the SMs

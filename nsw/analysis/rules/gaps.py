@@ -65,7 +65,14 @@ _ALIKE: Final = 0.25  # by which long gaps differ from what slow iterations take
 MOST_OF_SLOWER, LITTLE_OF_SLOWER = 0.7, 0.2  # of what a slow iteration takes longer: the GPU's
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
+MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow one has more: an evaluation
 _LITTLE: Final = 0.01  # of the idle time
+_LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
+_OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
+_MAKE_ON_GPU: Final = (
+    "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
+    " in DataLoader's workers."
+)
 _ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
 
 # a cause -> its word beside the idle time of a table
@@ -128,8 +135,9 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     slow = SlowIterations(
         subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
     )  # fmt: skip
-    if idle.loads >= PART * use["slow"] and not period and slow.is_of_host:  # a compiler, or kernels' first use
-        return None
+    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations
+    if idle.loads >= PART * use["slow"] and not period and slow.is_of_host and is_as_usual:
+        return None  # a compiler, or kernels' first use
     if slow.is_of_host and more_ns < (SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
         return None
     if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns:
@@ -214,7 +222,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
                 f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}"
                 f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
-                continued=cause.fact_of_rest,
+                continued=cause.fact_of_rest, gain_of="the time" if idle.is_iteration else "that time",
             ))  # fmt: skip
     return hits
 
@@ -480,11 +488,21 @@ def _cause_of_long_gaps(
             f" {causes()['host-work'].remedy(framework)}",
             "results on the GPU, input ahead",
         )  # fmt: skip
+    if behind_results and any((copy.total_bytes or 0.0) >= _LARGE_RESULT and copy.direction == "from the GPU"
+                              for copy in idle.copies):  # fmt: skip
+        return IdleCause(
+            "host-work", took, f"works {format_ns(took)} on results",
+            f"{head}the host makes no CUDA call, behind a copy of results to it: it works on them",
+            "Do that on the GPU (a sum, a norm, a selection), so that less is copied; do it less often, or in a thread"
+            f" beside the GPU's next work. {causes()['host-work'].remedy(framework)}",
+            "results on the GPU",
+        )  # fmt: skip
     if before_input:
         does = "the host makes no CUDA call, and then copies its input to the GPU"
         if not idle.has_calls:
             does = "the GPU waits for a copy to it"
-        return IdleCause("data-loader", took, waits + "input", head + does)
+        is_of_step = idle.is_iteration and count >= _OF_ONE_STEP and not idle.use.get("spawns")  # no batch's
+        return IdleCause("data-loader", took, waits + "input", head + does, _MAKE_ON_GPU if is_of_step else "")
     does = "makes no CUDA call"
     if calls >= SOME * all_ns:
         does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"

@@ -40,6 +40,7 @@ _HARDLY: Final = 0.05  # of the kernels' time that is beside other kernels
 _OFTEN_BETWEEN: Final = 0.1  # times a kernel that work of the default stream comes behind another stream's
 _LONGER_NS: Final = 8e3  # of a kernel, which its launch does not decide
 _BINDS: Final = 0.7  # of the time: what kernels take that bind it
+_OWN, _LIBRARYS = 0.8, 0.25  # of the SMs, that have a block: a library chooses its grids
 _FEW_BLOCKS: Final = 32  # of a kernel that fills a part of any GPU
 _EMPTY: Final = 0.75  # of the GPU, that a kernel of 32 blocks leaves empty at least
 _SEVERAL: Final = 4  # kernels of an iteration, of which some may be independent
@@ -88,6 +89,11 @@ _SPARSE_CONVERSION: Final = re.compile(
 )
 _SPARSE_PRODUCT: Final = re.compile(r"csrmm|csrmv|spmm|spmv", re.IGNORECASE)
 _COALESCES: Final = re.compile(r"coalesceValues|coo_?to_?csr|coo2csr", re.IGNORECASE)
+_GATHERS: Final = re.compile(r"at::native::(?:vectorized_gather|index(?:Select|_elementwise_kernel)|gather)")
+_ADDS_BY_INDEX: Final = re.compile(
+    r"at::native::(?:indexFunc\w+.*ReduceAdd|_?scatter_gather_elementwise_kernel.*ReduceAdd|\w*segment_reduce)"
+)
+_GATHERED_PCT, _MESSAGES_PCT, _MESSAGES_GAIN = 10.0, 40.0, 0.75
 _CAST: Final = re.compile(
     rf"^(?!.*{_STRIDED}).*(?:float16_copy|LoadWithCast|direct_copy_kernel|to_copy)", re.IGNORECASE
 )
@@ -201,22 +207,28 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
 
 
 def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
-    """A user's kernel that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs."""
+    """A kernel that takes much of the time, with none beside it, and has fewer blocks than the GPU has SMs.
+
+    Of a library's, which chooses its grids, for a quarter of them.
+    """
     use, busy = case.idle_gpu.use if case.idle_gpu else {}, least_gpu_busy_pct(case)
     if not case.sm_count or busy is None or not use.get("computing_ns"):
         return None
     if use["kernel_ns"] > (1 + _HARDLY) * use["computing_ns"] or any(kernel.metrics for kernel in case.kernels):
         return None
+    most = {name: case.sm_count * (_LIBRARYS if is_library_kernel_name(name) else _OWN) for name in case.blocks}
     few = [
         work for work in case.gpu_work
-        if 0 < case.blocks.get(work.name, 0) < case.sm_count and work.share_pct * busy / 100 >= WORTH_PCT
-        and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0) and not is_library_kernel_name(work.name)
+        if 0 < case.blocks.get(work.name, 0) < most.get(work.name, 0)
+        and work.share_pct * busy / 100 >= WORTH_PCT and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
     ]  # fmt: skip
     share = sum(work.share_pct for work in few)
-    if share * busy / 100 < _MUCH_PCT or _few_threads_hit(case, context) or _serial_small_kernel_hit(case, context):
+    others = (_few_threads_hit, _serial_small_kernel_hit, _serial_stream_hit)
+    if share * busy / 100 < _MUCH_PCT or any(rule(case, context) for rule in others):
         return None
     cause, blocks = causes()["too-few-blocks"], max(case.blocks[work.name] for work in few)
-    gain = sum(work.share_pct * busy / 100 * (1 - case.blocks[work.name] / case.sm_count) for work in few)
+    # a block is half of what an SM holds at most
+    gain = sum(work.share_pct * busy / 100 * (1 - case.blocks[work.name] / case.sm_count / 2) for work in few)
     if gain < WORTH_PCT:
         return None
     names, count = [work.short_name for work in few], plural(round(blocks), "block")
@@ -226,7 +238,7 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
         cause.id, case.id, gain, f"{listed} {have} {at_most}{count}", cause.do,
         f"{share:.0f} % of GPU time is {listed}, which {have} {at_most}{count} for {case.sm_count:.0f} SMs and"
         f" run{'' if len(few) > 1 else 's'} with no other kernel beside {'them' if len(few) > 1 else 'it'}",
-        cause.remedy(), f"{blocks:.0f}", "hotspots",
+        cause.remedy("library" if is_library_kernel_name(few[0].name) else "any"), f"{blocks:.0f}", "hotspots",
     )  # fmt: skip
 
 
@@ -389,6 +401,26 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
     return replace(hit, do="one table, sparse gradients", advice=advice)
 
 
+def _gather_scatter_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Rows that are gathered by index, and rows that are added by index, as of a graph's messages."""
+    work = _gpu_work_with_share(case)
+    total = sum(share.total_ns or 0.0 for share in case.gpu_work)
+    if work is None or not total:
+        return None
+    gathered, added = (
+        100 * sum(share.total_ns or 0.0 for share in case.gpu_work if pattern.search(share.name)) / total
+        for pattern in (_GATHERS, _ADDS_BY_INDEX)
+    )
+    share = gathered + added
+    if min(gathered, added) < _GATHERED_PCT or share < _MESSAGES_PCT:
+        return None
+    return make_hit(
+        case, "gather-scatter", _MESSAGES_GAIN * share * work[1] / 100, f"{share:.0f} % gathers and adds rows by index",
+        f"{gathered:.0f} % of GPU time gathers rows by index, and {added:.0f} % adds rows by index, as messages along"
+        " the edges of a graph", f"{share:.0f} %", "hotspots", "of GPU time",
+    )  # fmt: skip
+
+
 def _kernel_pattern_hit(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
     needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
@@ -505,5 +537,6 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "attention": _attention_hit,
     "casts": _cast_hit,
     "embedding": _dense_embedding_gradient_hit,
+    "messages of a graph": _gather_scatter_hit,
     "short kernels": _short_kernel_hit,
 }

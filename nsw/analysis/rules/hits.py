@@ -67,6 +67,7 @@ class Hit:
         costs_accuracy: Whether what it advises makes results less accurate, such as TF32: the user's choice, no waste.
         cured_case: Another case, which does what it advises.
         continued: `fact` where another hit before it names the same idle time; empty: it names none.
+        gain_of: What the gain is a share of, in words.
     """
 
     cause: str
@@ -82,6 +83,7 @@ class Hit:
     costs_accuracy: bool = False
     cured_case: str | None = None
     continued: str = ""
+    gain_of: str = "the time"
 
     @property
     def headline(self) -> str:

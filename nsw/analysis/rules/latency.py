@@ -15,6 +15,7 @@ from nsw.analysis.rules.binding import (
     COUNTED,
     DRAM,
     FAR_PCT,
+    FEW_THREADS,
     HALF,
     L1,
     L2,
@@ -26,6 +27,7 @@ from nsw.analysis.rules.binding import (
     SHORT_NS,
     STALLED_PCT,
     SURELY_PCT,
+    THREADS_OF_SM,
     WARP,
     Remark,
     binding_part,
@@ -162,6 +164,15 @@ def _few_blocks_remark(kernel: KernelRow, blocks: float, sms: float) -> Remark |
         return None
     count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
     of_all = f"{count} for {'' if 'sm_count' in kernel.metrics else 'some '}{sms:.0f} SMs"  # waves are rounded
+    threads, busiest = kernel.metrics.get("threads_per_block", 0.0), max(parts.values(), default=0.0)
+    filled = blocks * threads / (sms * THREADS_OF_SM)
+    if 0 < filled < FEW_THREADS and 0 < busiest < LITTLE_PCT:  # all blocks wait: it lacks more than those of idle SMs
+        text = f"{_launch_size_text(blocks, threads)}{of_all.removeprefix(count)}"
+        return Remark(
+            100 * (1 - busiest / REACHED_PCT), "too-few-blocks", text,
+            f"has {text}, {100 * filled:.0f} % of the threads that the GPU holds; its busiest part is {busiest:.0f} %"
+            " busy",
+        )  # fmt: skip
     return Remark(
         100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", of_all, f"has {of_all}",
     )  # fmt: skip
@@ -346,7 +357,6 @@ def _low_occupancy_remark(kernel: KernelRow, limit: float, busiest: float) -> Re
         problem = f"{kernel.shared_memory_bytes:,.0f} B of shared memory a block{an_sm}"
     else:
         problem = f"{kernel.metrics.get('threads_per_block', 0):.0f} threads a block{an_sm}"
-    reached = kernel.achieved_occupancy_pct
     # a part is idle where no warp has work for it; with twice the warps that share is squared
     idle = max(0.0, 1 - busiest / 100) ** (100 / limit)
     won = 100 * (1 - busiest / min(REACHED_PCT, 100 * (1 - idle))) if busiest else 100 - limit
@@ -354,8 +364,8 @@ def _low_occupancy_remark(kernel: KernelRow, limit: float, busiest: float) -> Re
         won *= min(1.0, _latency_stall_pct(kernel) / 100)
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
-        f"occupancy {'' if reached is None else f'{reached:.0f} of '}{limit:.0f} % ({word or 'limited'})",
-        f"keeps no part busy, and has room for {limit:.0f} % of the warps: {problem}{_largest_stall_text(kernel)}",
+        f"only {limit:.0f} % of the warps fit ({word or 'limited'})",
+        f"keeps no part busy, and only {limit:.0f} % of an SM's warps fit: {problem}{_largest_stall_text(kernel)}",
     )  # fmt: skip
 
 

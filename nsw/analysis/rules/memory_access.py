@@ -61,6 +61,7 @@ _FEW_ACTIVE: Final = 24.0  # threads an instruction
 _OWN_SECTOR: Final = 0.9  # sectors of a request for each of them, and of all that loads move
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
+_INDEXED, _OF_TABLE = 0.3, 90.0  # used of each sector at most; hits of L2 (%) at least
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _LOCAL: Final = 0.2  # of the memory instructions
 _WIDEST_SPILL: Final = 16.5  # sectors an instruction: 16 of 16 bytes a thread
@@ -73,6 +74,7 @@ _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
+_LOADS_A_STORE: Final = 2.0  # sectors, where neither was counted
 _LOADED_OFTEN: Final = 8.0  # loads a store to local memory
 
 
@@ -146,8 +148,13 @@ def _moves_mostly_other_bytes(kernel: KernelRow) -> bool:
 
 
 def _atomic_share_of_l2(kernel: KernelRow) -> float:
-    """What of the sectors that L2 reads, or writes if these are more, are those of atomic operations, 0 to 1."""
+    """What of the sectors that L2 reads, or writes if these are more, are those of atomic operations, 0 to 1.
+
+    Where neither was measured, of all sectors.
+    """
     sectors = [kernel.metrics.get(f"l2_{way}_transactions", 0.0) for way in ("read", "write")]
+    if not any(sectors):
+        sectors = [kernel.metrics.get("l2_sectors", kernel.metrics.get("l2_bytes", 0.0) / 32)]
     return min(kernel.metrics.get("l2_atomic_transactions", 0.0) / 2 / max(sectors), 1.0) if any(sectors) else 0.0
 
 
@@ -172,6 +179,10 @@ def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[s
         used = max(access.used for access in accesses)
         misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100
         to_l2 = min(1.0, used / misses) if misses > 0 else 1.0
+        by_word = {access.word: access.used for access in accesses}
+        if by_word.keys() == {word for word, _ in _ACCESSES}:  # L1 hands on all stores, and of loads what it lacks
+            asked = _LOADS_A_STORE * by_word["loads"] + by_word["stores"]
+            to_l2 = min(1.0, asked / (_LOADS_A_STORE * misses + 1))
         further = misses * (1 - metrics.get("l2_tex_hit_rate", 100.0) / 100)
         to_dram = min(1.0, used / further) if further > 0 else 1.0
         return {L1: used, CACHES: used, L2: to_l2, DRAM: to_dram}
@@ -244,9 +255,12 @@ def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
     """Whether each of the few active threads reads a sector of its own, as of lists; a stride has all active."""
     lanes, threads = (kernel.metrics.get(name) for name in ("warp_execution_efficiency", "threads_per_block"))
     loads, moved = bad[0], sum(access.sectors or 0.0 for access in bad)
-    if lanes is None or loads.each is None or loads.word != "loads" or (threads or 0.0) < WARP:
+    if lanes is None or loads.word != "loads" or (threads or 0.0) < WARP:
         return False
     active = WARP * lanes / 100
+    if loads.each is None:  # not counted: indices are loaded side by side, and what they name is in L2
+        is_table = kernel.metrics.get("l2_tex_hit_rate", 0.0) >= _OF_TABLE
+        return active < _FEW_ACTIVE and _NO_INDICES < loads.used < _INDEXED and is_table
     if loads.each >= WARP - 0.5:  # all threads load, and fewer go on
         return False
     return active < _FEW_ACTIVE and loads.each >= _OWN_SECTOR * active and (loads.sectors or 0.0) >= _OWN_SECTOR * moved

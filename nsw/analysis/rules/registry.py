@@ -187,7 +187,12 @@ def merge_hits_to_findings(
         idle = [group for group in groups if group[0].continued]
         for group in idle[1:]:
             group[0] = replace(group[0], fact=group[0].continued)
-    return [_finding_of_hits(group, several=several) for group in groups]
+    advised: set[str] = set()
+    findings = []
+    for group in groups:
+        findings.append(_finding_of_hits(group, several=several, is_advised=group[0].advice in advised))
+        advised.add(group[0].advice)
+    return findings
 
 
 def _merit_pct(hit: Hit) -> float:
@@ -195,18 +200,20 @@ def _merit_pct(hit: Hit) -> float:
     return hit.gain_pct * (_EXPLAINS if hit.costs_accuracy else 1.0)
 
 
-def _finding_of_hits(alike: Sequence[Hit], *, several: bool) -> Finding:
+def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -> Finding:
+    """Hits of a cause and remedy as a finding; `is_advised`: whether one before gives the same advice."""
     first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
     head = f"{first.case}: " if several else ""
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
     has_gain = round(first.gain_pct) > 0 and first.is_curable
-    base = "this run" if first.cause == "slow-first-iteration" else "the time"
+    base = "this run" if first.cause == "slow-first-iteration" else first.gain_of
     gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""
+    advice = "The same helps." if is_advised and first.advice else first.advice
     return Finding(
         first.cause,
-        f"{head}{fact}.{' ' * bool(first.advice)}{first.advice}{gain}{also}",
+        f"{head}{fact}.{' ' * bool(advice)}{advice}{gain}{also}",
         brief=f"{head}{fact}: {first.do}.{gain}{also}" if several else None,
         cause=first.cause,
         remedy=first.advice,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from nsw.analysis.collective_speed import collective_speed_text
 from nsw.analysis.kernel_classes import NCCL
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Context, Hit, detect_framework, make_hit
@@ -36,6 +38,12 @@ _NAMED: Final = 4  # processes in a sentence
 
 
 def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Communication that nothing hides, with the speed that it reaches where the sizes of messages are recorded."""
+    hit = _cause_of_exposed_communication(case)
+    return hit and replace(hit, fact=hit.fact + collective_speed_text(case.bandwidth))
+
+
+def _cause_of_exposed_communication(case: CaseSummary) -> Hit | None:
     """Communication that nothing hides, and why: a late rank, small buckets, a slow link, none beside computing."""
     spent, talk = time_without_profiler(case), case.collectives
     many_small = talk is not None and talk.calls >= _COLLECTIVES and talk.own_ns < _SMALL_COLLECTIVE_NS

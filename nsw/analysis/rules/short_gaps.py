@@ -35,6 +35,8 @@ _MANY: Final = 20  # launches of an iteration
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
+_STRETCH: Final = 25  # operations between two values that are read back, which a graph is worth for
+_MANY_READS: Final = 10  # an iteration: no convergence test or log has so many
 _ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
 _OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
@@ -42,6 +44,10 @@ _OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop
 _UNROLL: Final = (
     "Give a step of the loop more work: jax.lax.scan(..., unroll=8) or more, jax.vmap over independent problems"
     " (chains, samples); where steps combine associatively, jax.lax.associative_scan."
+)
+_COMPUTE_ON_GPU: Final = (
+    "Keep the values on the GPU, and compute there what the host computes from them (tensors, a kernel of one block,"
+    " cuSOLVER), or do so less often."
 )
 _A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
 _FEW_COPIES: Final = 4  # an iteration
@@ -195,11 +201,15 @@ def wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCau
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
             fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
         elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
-            advice = (
-                f"First remove conditions on tensors (`if tensor:`, validate_args of torch.distributions): {values:.0f}"
-                f" values are read back an iteration, most of one byte, and no graph can hold them. Then"
-                f" {causes()['launch-bound'].remedy('pytorch')}"
-            )
+            conditions = "conditions on tensors (`if tensor:`, validate_args of torch.distributions)"
+            times, remedy = often_text(idle, values), causes()["launch-bound"].remedy("pytorch")
+            if idle.operations < _STRETCH * values:
+                advice = (
+                    f"First remove {conditions}: {values:,.0f} values are read back {times}, most of one byte, and no"
+                    f" graph can hold them. Then {remedy}"
+                )
+            else:  # a graph holds what lies between them
+                advice = f"{remedy} Remove {conditions} too: {values:,.0f} values are read back {times}."
         parts.append(
             IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
         )
@@ -269,20 +279,33 @@ def _gpu_wait_gap_cause(
     if is_value:
         count, often = "a value" if values < 1.5 else f"{values:,.0f} values", often_text(idle, values)
         if _selection_kernel_share(case, idle):
+            if idle.in_gaps("value") < MOSTLY * saved:  # what else a selection launches takes longer
+                return IdleCause("changing-shapes", saved, f"launch-bound, {count.removeprefix('a ')} of selections",
+                                 "selections by data (masks, nonzero, unique) are much of its launches, and before it"
+                                 f" launches on the host reads the size of each ({count} {often})")  # fmt: skip
             return IdleCause("changing-shapes", saved, f"waits for {count} {often}",
                              f"the host waits for the size of a selection ({count} read from the GPU {often}),"
                              " since shapes depend on data")  # fmt: skip
         read = [gap for gap in idle.gaps if gap.cause == "value"]
         own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
+        # of a value that is read a gap may be before its copy, and one behind it
+        if 2 * sum(gap.to_gpu for gap in read) >= NEARLY * sum(gap.gaps for gap in read) > 0:
+            return IdleCause(
+                "scalar-reads", saved, f"{count} to the host and back",
+                f"the host reads {count} of {_read_back_size_text(idle)} back {often}, and copies to the GPU what it"
+                " computes from each", _COMPUTE_ON_GPU,
+            )  # fmt: skip
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
+        advice = _COMPUTE_ON_GPU if idle.is_iteration and values >= _MANY_READS else ""
         by = " (.item(), print)" if detect_framework(case) in {"pytorch", "jax", "python"} else ""
         return IdleCause(
             "scalar-reads",
             saved,
             f"reads {count} back {often}",
             f"the host reads {count} of {_read_back_size_text(idle)} back {often}{by}, waits for each, {then}",
+            advice,
         )
     which = "each operation" if a_kernel >= 0.8 else "many operations"
     count, often = plural(round(waits), "wait") if waits >= RARE else f"{waits:.1f} waits", often_text(idle, 1.0)

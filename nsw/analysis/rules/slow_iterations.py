@@ -9,6 +9,7 @@ from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import (
     LITTLE_OF_SLOWER,
+    MORE_WORK,
     MOST_OF_SLOWER,
     find_slow_iterations,
     is_cause_of_slow_iterations_known,
@@ -77,8 +78,10 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if iterations is None or case.idle_gpu is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
-    if case.idle_gpu.loads >= _PART * use["slow"] and not use.get("period") and gpu <= LITTLE_OF_SLOWER * more:
-        if case.idle_gpu.loads <= MOSTLY * use["slow"]:  # of kernels at their first use
+    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * case.idle_gpu.operations  # else an evaluation
+    loads = case.idle_gpu.loads if is_as_usual else 0.0
+    if loads >= _PART * use["slow"] and not use.get("period") and gpu <= LITTLE_OF_SLOWER * more:
+        if loads <= MOSTLY * use["slow"]:  # of kernels at their first use
             return None
         return make_hit(
             case, "recompilation", share, f"{use['slow']:.0f} iterations compile anew",
@@ -158,6 +161,8 @@ def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
     if gaps and writes + reads >= _PART * sum(gap.total_ns for gap in gaps):
         return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
     guesses = ["a checkpoint", "a log", "other work on the CPU"]
+    if idle.use.get("slower_operations", 0.0) >= MORE_WORK * idle.operations:
+        return "an evaluation, or other work of its own"
     if detect_framework(case) in _PYTHONS:
         guesses.insert(0, "garbage collection")
     return f"the host does something else ({', '.join(guesses)})"

@@ -1,4 +1,4 @@
-"""What is said of a rank or node that the others wait for, where four ranks or more are compared."""
+"""What is said of a rank, node or rack that the others wait for, where four ranks or more are compared."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 __all__ = ["RULES"]
 
 _NAMED: Final = 3
+_RACK: Final = " Its nodes share power, cooling and a switch: report it, and run without it until then (--exclude)."
 
 
 def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
-    """The ranks or nodes that hold the others up: how often, what it costs all, and why the first is late."""
+    """The ranks, nodes or racks that hold the others up: how often, what it costs all, and why the first is late."""
     late = [entry for entry in case.stragglers if entry.late]
     if not late:
         return None
@@ -35,9 +36,10 @@ def _straggler_hit(case: CaseSummary, _: Context) -> Hit | None:
         fact += f"; {first.why}"
     if len(late) > 1:
         fact += f". {first_names([entry.name for entry in late[1:]], _NAMED)} too: together {cost_pct:.0f} %"
+    is_rack = first.rack is not None and first.node is None
     return Hit(
         known.id, case.id, min(cost_pct, 95.0), f"{names} late, {cost_pct:.0f} % of an iteration", known.do, fact,
-        known.remedy("any"), f"{cost_pct:.0f} %", "stragglers",
+        known.remedy("any") + _RACK * (is_rack and known.id != "uneven-work"), f"{cost_pct:.0f} %", "stragglers",
     )  # fmt: skip
 
 

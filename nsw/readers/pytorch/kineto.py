@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.model import PHASE_TABLES, Options, Report, Sample
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, MISSING, OP, EventStream, Trace
@@ -121,6 +121,7 @@ def _fill_report(report: Report, options: Options, trace: Trace, header: dict[st
         "nvtx_summary": [row | {"style": "pushpop"} for row in _host_summary(trace, ANNOTATION)],
         "nvtx_gpu_summary": _projected_rows(trace),
         "communication": communication_rows(trace),
+        "bandwidth": _bandwidth_rows(trace),
     }
     if options.phase_tables():
         every = options.wants("iteration_trace", default=False)
@@ -314,8 +315,32 @@ def communication_rows(trace: Trace) -> list[Row]:
     return with_shares(rows)
 
 
-def _message_bytes(args: dict[str, Any]) -> int | None:
-    elements, each = args.get("In msg nelems"), _DTYPE_BYTES.get(str(args.get("dtype")))
+# kinds of collectives by PyTorch's names; one kernel of the coalesced ones does several, of which it tells one
+_OPERATIONS: Final = {
+    "allreduce": "AllReduce", "_allgather_base": "AllGather", "allgather": "AllGather", "all_gather": "AllGather",
+    "_reduce_scatter_base": "ReduceScatter", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast",
+    "reduce": "Reduce", "all_to_all": "AllToAll", "all_to_allv": "AllToAll", "send": "Send", "recv": "Recv",
+}  # fmt: skip
+
+
+def _bandwidth_rows(trace: Trace) -> list[Row]:
+    """Speeds of the collectives whose kernels tell what they do."""
+    from nsw.readers.timeline.bandwidth import Collective, bandwidth_rows
+
+    collectives = []
+    for index, args in trace.collectives.items():
+        operation, ranks = _OPERATIONS.get(str(args["Collective name"])), args.get("Group size")
+        if operation is None or trace.gpu.kind[index] != 0:
+            continue
+        sizes = [_message_bytes(args, key) for key in ("In msg nelems", "Out msg nelems")]
+        message = None if None in sizes else max(size for size in sizes if size is not None)
+        group = 2 if operation in {"Send", "Recv"} else ranks if isinstance(ranks, int) and ranks > 0 else None
+        collectives.append(Collective(operation, group, message, trace.gpu.duration[index]))
+    return bandwidth_rows(collectives)
+
+
+def _message_bytes(args: dict[str, Any], key: str = "In msg nelems") -> int | None:
+    elements, each = args.get(key), _DTYPE_BYTES.get(str(args.get("dtype")))
     if each is None or not isinstance(elements, int) or not 0 <= elements < 2**53:
         return None
     return elements * each

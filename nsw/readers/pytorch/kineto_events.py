@@ -451,7 +451,7 @@ class Trace:
             peak[index] = max(peak[index], _as_int(args.get(key)))
 
 
-_COLLECTIVE = ("Collective name", "In msg nelems", "dtype")
+_COLLECTIVE = ("Collective name", "In msg nelems", "Out msg nelems", "dtype", "Group size")
 
 
 def _as_dict(value: Any) -> dict[str, Any]:

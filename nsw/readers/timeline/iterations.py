@@ -198,6 +198,7 @@ _UPDATE, _STEPS_REST = 10, 0.25
 _ALIKE_STEPS: Final = 0.02  # of their kernels: one has some more where gradients are clipped, or a number is shown
 _SLOW_STEP, _EQUAL_STEP = 1.3, 1.1  # times the usual one, that a slow one takes at least, and most others at most
 _LONG_STEP_NS: Final = 1e6  # of a step whose wait for the GPU costs little
+_PASSES: Final = 1.9  # of a step, each a repetition: two, where one at an end is cut off
 _SEVERAL_STEPS: Final = 2.5  # of an iteration: three, where one at an end is cut off
 
 
@@ -305,8 +306,13 @@ def _repetition_of_kernels(
         elif length <= _FEW_KERNELS and _is_only_inner(names, starts, repeated[0]):
             repeated = None
     steps = _training_steps(names, optimizers)
-    if steps is not None and (repeated is None or len(steps[0]) >= _SEVERAL_STEPS * len(repeated[0])):
-        repeated = steps  # what repeats holds several, of which some have more to do
+    # what repeats may hold several, of which some have more to do, or be a part of each, as a pass over time
+    if steps is not None and (
+        repeated is None
+        or len(steps[0]) >= _SEVERAL_STEPS * len(repeated[0])
+        or len(repeated[0]) >= _PASSES * len(steps[0])
+    ):
+        repeated = steps
     if repeated is None:
         return None
     finer = (_separated_repetition(launched, [times]) for times in separators)

@@ -268,6 +268,7 @@ def _add_warnings(report: Report, results: Mapping[str, Any]) -> None:
             f"{work.graph_launches} CUDA graph launches, {share} of the GPU time, are traced as whole graphs and"
             " not attributed to kernels",
             fix="profile with --cuda-graph-trace=node to see the kernels inside (slower)",
+            is_note=work.graph_share is not None and work.graph_share < _LITTLE_PCT,
         )
     if work.decompressions:
         report.warn(f"{work.decompressions} decompressions by the GPU's own engine are not in gpu_summary")
@@ -285,6 +286,7 @@ def _add_warnings(report: Report, results: Mapping[str, Any]) -> None:
 
 
 # `a|b`: one of the two; NAME*: of all tables whose names begin so
+_LITTLE_PCT: Final = 10.0  # of GPU time
 _NEEDED: Final = {
     row["table"]: row["columns"].split()
     for row in csv_rows("readers/data/needed_columns.csv")
