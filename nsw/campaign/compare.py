@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw import safe_files
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
-from nsw.analysis.compared_screen import Comparison, is_undecided_by_single_runs
+from nsw.analysis.compared_screen import Comparison, has_factors, is_undecided_by_single_runs
 from nsw.analysis.conditions import CLOCKS_DIFFER
 from nsw.analysis.difference import (
     Difference,
@@ -208,7 +208,7 @@ def _figure_doubts_by_case(
             ]  # fmt: skip
             instead = ""
             if all(times) and len(times) == 2:
-                change = change_of_speed(times[0] / times[1], is_time=True)
+                change = change_of_speed(times[0] / times[1], is_time=True, as_factor=has_factors(rows) or None)
                 instead = f" A launch of its kernels takes {duration(times[0])} and {duration(times[1])}: {change}."
             texts[match.name] = " ".join(dict.fromkeys(doubts)) + instead
     return texts

@@ -149,7 +149,8 @@ def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
 
 
 @pytest.mark.parametrize("name", ["h200/lenet-trace.json.gz", "h200/naive-details.csv"])
-def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name):
+def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "9999")
     report = str(Path(__file__).parents[1] / "fixtures" / name)
     shown = nsw("read", report).out.splitlines()
     commands = [shlex.split(below.strip(" `")) for line, below in pairwise(shown) if line.startswith("* ")]
