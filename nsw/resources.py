@@ -38,6 +38,18 @@ def reducer_script() -> Path:
     return Path(str(files("nsw.readers.nsys").joinpath("reduce_export.py")))
 
 
+def shipped_text(path: str) -> str:
+    """The text of a file beside nsw's code, by its path from there."""
+    return files("nsw").joinpath(path).read_text(encoding="utf-8")
+
+
+def toml_data(path: str) -> dict[str, Any]:
+    """What a TOML file beside nsw's code holds, by its path from there."""
+    import tomllib
+
+    return tomllib.loads(shipped_text(path))
+
+
 def csv_rows(path: str) -> list[dict[str, str]]:
     """The rows of a CSV file beside nsw's code, by its path from there: each a map from column to text.
 

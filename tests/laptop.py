@@ -7,6 +7,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, ClassVar
 
+from tests.exits import with_exit
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -33,11 +35,11 @@ class LaptopWithoutNsys:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.stderr,
         )  # fmt: skip
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
         """A command, and what it printed."""
         process = self.start(*words)
         printed, errors = process.communicate()
-        return subprocess.CompletedProcess(words, process.returncode, printed, errors or "")
+        return with_exit(subprocess.CompletedProcess(words, process.returncode, printed, errors or ""), exits)
 
     @property
     def folder(self) -> Path:

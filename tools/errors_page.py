@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from nsw.engine.failures import failures
 from nsw.readers.messages import known_messages
-from nsw.schedulers import cobalt, flux, lsf, pbs, slurm
+from nsw.schedulers import slurm
+from nsw.schedulers.adapter import known_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,9 +51,9 @@ The host's name, the network or a VPN: `ssh HOST true` shows it. Behind a jump h
 """
 TOOLS = {"ncu": "ncu", "nsys": "nsys", "nvprof": "nvprof", "pytorch": "PyTorch's profiler", "aps": "APS",
          "vtune": "VTune", "perf": "perf", "py-spy": "py-spy", "gprof": "gprof"}  # fmt: skip
-SUBMISSIONS = {"sbatch refuses the job (Slurm)": slurm, "qsub refuses the job (PBS)": pbs,
-               "bsub refuses the job (LSF)": lsf, "flux batch refuses the job": flux,
-               "qsub refuses the job (Cobalt)": cobalt}  # fmt: skip
+SUBMISSIONS = {"sbatch refuses the job (Slurm)": "slurm", "qsub refuses the job (PBS)": "pbs",
+               "bsub refuses the job (LSF)": "lsf", "flux batch refuses the job": "flux",
+               "qsub refuses the job (Cobalt)": "cobalt"}  # fmt: skip
 # why a job of Slurm waits: those that users meet; of limits there are dozens more, which nsw explains in the same way
 WAITS = (
     "Priority", "Resources", "Dependency", "DependencyNeverSatisfied", "BeginTime", "JobArrayTaskLimit",
@@ -75,8 +76,8 @@ def page() -> str:
     parts = [HEAD, "## The job or the program failed\n"]
     parts += [_entry([f.pattern.pattern], [f.cause, f.remedy]) for f in failures()]
     parts.append(_waits())
-    for title, adapter in SUBMISSIONS.items():
-        entries = groupby(adapter._REFUSALS, key=_subject)  # noqa: SLF001  data, for this page alone
+    for title, system in SUBMISSIONS.items():
+        entries = groupby(known_refusals(system), key=_subject)
         parts += [f"## {title}\n", *(_refusals([*group]) for _, group in entries)]
     by_tools = defaultdict(list)
     for message in known_messages():

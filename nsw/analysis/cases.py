@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.collective_speed import CollectiveSpeed, collective_speeds
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
-from nsw.analysis.groups import group_by, sum_times_and_calls
+from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
 from nsw.analysis.idle_gpu import IdleGpu, find_most_idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table
@@ -29,6 +29,7 @@ from nsw.analysis.steady import (
     Iterations,
     Phase,
     Waiting,
+    process_key,
     steady_state_columns,
     steady_state_rows,
     summarize_collectives,
@@ -131,6 +132,7 @@ class CaseSummary:
     link: Link | None = None
     sm_count: float | None = None  # of each of its GPUs
     uses_fsdp: bool = False
+    traced_ns: float = 0.0  # from the first CUDA call to the last, of the longest process of the mean run
     compiled: tuple[tuple[str, float, float], ...] = ()  # by XLA: module, how often, ns; those that took longest first
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
     page_fault_ns: float = 0.0  # of the GPU, where a report sums them
@@ -162,135 +164,134 @@ def summarize_cases(
     """
     by_run = {name: rows_by_run(rows) for name, rows in tables.items()}
     return [
-        _summarize_case(id_, members, by_run, cover, counters or {}, classes, windowed, racks)
+        _summarize_case(id_, _CaseRows(members, by_run), cover, counters or {}, classes, windowed, racks)
         for id_, members in group_by(runs, lambda run: run.case_id).items()
     ]
 
 
+class _CaseRows:
+    """The rows of the tables of one case, each made once."""
+
+    def __init__(self, runs: list[Any], by_run: Mapping[str, Mapping[Any, Sequence[Mapping[str, Any]]]]) -> None:
+        """Find the runs whose rows count.
+
+        Args:
+            runs: Those of the case.
+            by_run: The rows of each run, by table name.
+        """
+        self.runs, self.by_run = runs, by_run
+        self.rows_of_run = cache(lambda table, run: by_run.get(table, {}).get(run, ()))
+        self.columns_of_run = cache(lambda table, run: _columns_of_run(by_run.get(table, {}), run))
+        self.with_gpu, self.with_api, self.with_functions, self.with_speeds = (
+            runs_of_first_measured_pass(runs, by_run.get(table, {}))
+            for table in ("gpu_summary", "api_summary", "functions", "bandwidth")
+        )
+
+    def rows(self, table: str, runs: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
+        if len(runs) == 1:
+            rows: Sequence[Mapping[str, Any]] = self.rows_of_run(table, runs[0].id)
+            return rows
+        return [row for run in runs for row in self.rows_of_run(table, run.id)]
+
+    def traced(self, table: str) -> Sequence[Mapping[str, Any]]:
+        """The rows of the runs whose timeline counts."""
+        return self.rows(table, self.with_gpu)
+
+    def phases_but_kernels(self) -> list[Mapping[str, Any]]:
+        """The rows of phase_summary that tell of a process, its calls and its copies."""
+        parts = self.by_run.get("phase_summary", {})
+        return [
+            row
+            for run in self.with_gpu
+            for row in _rows_but_kernels(parts, run.id, self.columns_of_run("phase_summary", run.id))
+        ]
+
+    def steady_columns(self, table: str, runs: Sequence[Any]) -> Columns:
+        whole = [self.columns_of_run(table, run.id) for run in runs]
+        return steady_state_columns(table, whole, [self.columns_of_run("phase_summary", run.id) for run in runs])
+
+
 def _summarize_case(
     id_: str,
-    runs: list[Any],
-    by_run: Mapping[str, Mapping[Any, Sequence[Mapping[str, Any]]]],
+    rows: _CaseRows,
     cover: float,
     counters: Mapping[str, TableData],
     classes: Mapping[str, str] | None,
     windowed: Collection[str],
     racks: Mapping[str, str] | None,
 ) -> CaseSummary:
-    @cache
-    def table_rows_of_run(table: str, run: str) -> Sequence[Mapping[str, Any]]:
-        return by_run.get(table, {}).get(run, ())
-
-    def table_rows(table: str, case_runs: Sequence[Any] = runs) -> Sequence[Mapping[str, Any]]:
-        if len(case_runs) == 1:
-            return table_rows_of_run(table, case_runs[0].id)
-        return [row for run in case_runs for row in table_rows_of_run(table, run.id)]
-
-    with_gpu, with_api, with_functions, with_speeds = (
-        runs_of_first_measured_pass(runs, by_run.get(table, {}))
-        for table in ("gpu_summary", "api_summary", "functions", "bandwidth")
-    )
-
-    @cache
-    def table_columns(table: str, run: str) -> Columns:
-        return _columns_of_run(by_run.get(table, {}), run)
-
-    def steady_columns(table: str, case_runs: Sequence[Any]) -> Columns:
-        run_ids = [run.id for run in case_runs]
-        parts = [table_columns("phase_summary", run) for run in run_ids]
-        return steady_state_columns(table, [table_columns(table, run) for run in run_ids], parts)
-
-    gpu = steady_columns("gpu_summary", with_gpu)
-    few_parts = [
-        row
-        for run in with_gpu
-        for row in _rows_but_kernels(by_run.get("phase_summary", {}), run.id, table_columns("phase_summary", run.id))
-    ]
-    work = largest_shares(gpu, 1.0, several := max(1, len(with_gpu)))
+    runs, with_gpu, several = rows.runs, rows.with_gpu, max(1, len(rows.with_gpu))
+    facts, functions = rows.rows("facts", runs), rows.rows("functions", rows.with_functions)
+    iterations, ranges, gaps, gpu_use = map(rows.traced, ("iterations", "nvtx_summary", "gaps", "gpu_use"))
+    parts = rows.phases_but_kernels()
+    gpu = rows.steady_columns("gpu_summary", with_gpu)
     gpu_ns = sum(filter(None, gpu["total_ns"]))
-    talk = [
+    work = largest_shares(gpu, 1.0, several)
+    nccl = [
         row
-        for row in steady_state_rows("communication", table_rows("communication", with_gpu), few_parts)
+        for row in steady_state_rows("communication", rows.traced("communication"), parts)
         if "nccl" in {row.get("library"), row.get("kind")}
     ]
-    communication = sum(row.get("total_ns") or 0 for row in talk)
-    # a median of few iterations says little, unless they are alike: where time goes is said of the whole run then
-    alike = all(
-        row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
-        for row in table_rows("iterations", with_gpu)
-    )
-    import_times = [
-        row["import_s"] for row in table_rows("functions", with_functions) if row.get("import_s") is not None
-    ]
-    # the calls in which PyTorch's DataLoader is waited for longest
-    waits = [
-        row for row in table_rows("nvtx_summary", with_gpu) if _LOADER.search(row["name"] or "") and row.get("avg_ns")
-    ]
-    loading: Mapping[str, Any] = max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
-    figures = figures_by_pass(runs, by_run.get("figures", {}))
+    figures = figures_by_pass(runs, rows.by_run.get("figures", {}))
     free = {figure.name for figure in figures if not figure.profiled}
-    idle_gpu = find_most_idle_gpu(
-        table_rows("iterations", with_gpu),
-        {"phase_summary": few_parts}
-        | {name: table_rows(name, with_gpu) for name in ("gaps", "host_copies", "gpu_use")},
-    )
-    gpus = tuple(sorted({str(r["text"]) for r in table_rows("facts") if r["key"] == "gpu_name" and r.get("text")}))
     figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
+    idle_gpu = find_most_idle_gpu(
+        iterations,
+        {"phase_summary": parts, "gaps": gaps, "host_copies": rows.traced("host_copies"), "gpu_use": gpu_use},
+    )
+    gpus = tuple(sorted({str(row["text"]) for row in facts if row["key"] == "gpu_name" and row.get("text")}))
+    alike = _are_iterations_alike(iterations)
+    loading = _longest_loading_range(ranges)
     return CaseSummary(
         id=id_,
         params=runs[0].params,
         reports=len({*gpu["report"]}),
         gpu_ns=gpu_ns / several if gpu else None,
-        kernel_ns=sum(ns or 0 for ns, kind in gpu.rows("total_ns", "kind") if kind in {"kernel", "graph"}) / several
-        if gpu
-        else None,
-        communication_pct=100 * communication / gpu_ns if gpu and gpu_ns else None,
-        hotspots=tuple(
-            share
-            for share, before in zip(work, (0.0, *(share.cumulative_pct for share in work)), strict=False)
-            if before < 100 * cover
-        ),
+        kernel_ns=_kernel_ns(gpu) / several if gpu else None,
+        communication_pct=100 * sum(row.get("total_ns") or 0 for row in nccl) / gpu_ns if gpu and gpu_ns else None,
+        hotspots=_shares_that_cover(work, cover),
         gpu_work=work,
         start_kernels=()
         if "kernel" in gpu["kind"]
-        else _kernel_names(table_columns("phase_summary", run.id) for run in with_gpu),
-        api=largest_shares(steady_columns("api_summary", with_api), cover, max(1, len(with_api))),
+        else _kernel_names(rows.columns_of_run("phase_summary", run.id) for run in with_gpu),
+        api=largest_shares(rows.steady_columns("api_summary", rows.with_api), cover, max(1, len(rows.with_api))),
         longest_calls_ns={
-            row["name"]: row["max_ns"] for row in table_rows("api_summary", with_api) if row.get("max_ns")
+            row["name"]: row["max_ns"] for row in rows.rows("api_summary", rows.with_api) if row.get("max_ns")
         },
-        threads={name: threads for name, threads in gpu.rows("name", "threads") if threads},
-        blocks={name: blocks for name, blocks in gpu.rows("name", "blocks") if blocks},
-        successors={name: successor for name, successor in gpu.rows("name", "successor") if successor},
+        threads=_known_by_name(gpu, "threads"),
+        blocks=_known_by_name(gpu, "blocks"),
+        successors=_known_by_name(gpu, "successor"),
         copies=_copies_by_kind(gpu, several),
-        functions=_function_shares(table_rows("functions", with_functions), cover, max(1, len(with_functions))),
-        import_ns=1e9 * sum(import_times) / len(with_functions) if import_times else None,
+        functions=_function_shares(functions, cover, max(1, len(rows.with_functions))),
+        import_ns=_import_ns(functions, len(rows.with_functions)),
         figures=figures,
         perturbation=tuple(profiler_perturbations(figures, [run for run in runs if run.pass_name not in windowed])),
-        link=_link_of_facts(table_rows("facts")),
-        sm_count=_sm_count_of_facts(table_rows("facts")),
-        page_fault_ns=sum(row["value"] for row in table_rows("facts", with_gpu) if row["key"] == PAGE_FAULTS) / several,
-        compiled=_compiled_modules(table_rows("nvtx_summary", with_gpu), several),
-        uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in table_rows("nvtx_summary", with_gpu)),
+        link=_link_of_facts(facts),
+        sm_count=_sm_count_of_facts(facts),
+        page_fault_ns=sum(row["value"] for row in rows.traced("facts") if row["key"] == PAGE_FAULTS) / several,
+        traced_ns=_traced_time(rows.traced("phases")),
+        compiled=_compiled_modules(ranges, several),
+        uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in ranges),
         gpus=gpus,
-        measured=len(with_gpu or with_api or with_functions),
+        measured=len(with_gpu or rows.with_api or rows.with_functions),
         kernels=_kernels_with_counters(runs, counters, gpu, several),
-        phases=summarize_phases(table_rows("phases", with_gpu), few_parts),
-        iterations=summarize_iterations(table_rows("iterations", with_gpu)),
-        waiting=summarize_nccl_waiting(talk, gpu_ns, table_rows("gpu_use", with_gpu), table_rows("gaps", with_gpu)),
-        collectives=summarize_collectives(table_rows("gpu_use", with_gpu[:1])),
-        stragglers=find_stragglers({name: table_rows(name, with_gpu) for name in OF_STRAGGLERS}, racks)
-        if table_rows("collectives", with_gpu)
+        phases=summarize_phases(rows.traced("phases"), parts),
+        iterations=summarize_iterations(iterations),
+        waiting=summarize_nccl_waiting(nccl, gpu_ns, gpu_use, gaps),
+        collectives=summarize_collectives(rows.rows("gpu_use", with_gpu[:1])),
+        stragglers=find_stragglers({name: rows.traced(name) for name in OF_STRAGGLERS}, racks)
+        if rows.traced("collectives")
         else (),
-        bandwidth=collective_speeds(table_rows("bandwidth", with_speeds), gpus),
+        bandwidth=collective_speeds(rows.rows("bandwidth", rows.with_speeds), gpus),
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
-        one_phase=unsplit_timeline_reason(table_rows("phases", with_gpu)),
+        one_phase=unsplit_timeline_reason(rows.traced("phases")),
         spent=divide_time(
-            gpu if alike else Columns.joined([table_columns("gpu_summary", run.id) for run in with_gpu]),
-            table_rows("iterations", with_gpu) if alike else (),
+            gpu if alike else Columns.joined([rows.columns_of_run("gpu_summary", run.id) for run in with_gpu]),
+            iterations if alike else (),
             several,
             classes,
-            shared=may_share_gpus(table_rows("iterations", with_gpu), few_parts),
+            shared=may_share_gpus(iterations, parts),
             is_mean=idle_gpu is not None and idle_gpu.is_mean,
         ),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
@@ -298,9 +299,43 @@ def _summarize_case(
         if None in (loading.get("min_ns"), loading.get("max_ns"))
         else (loading["min_ns"], loading["max_ns"]),
         loading_waits_ns=_loading_waits(loading),
-        host=summarize_host(runs, by_run),
-        stray_contexts=find_stray_contexts(table_rows("process_gpus", with_gpu)),
+        host=summarize_host(runs, rows.by_run),
+        stray_contexts=find_stray_contexts(rows.traced("process_gpus")),
     )
+
+
+def _are_iterations_alike(iterations: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether their median tells something: of few that differ it does not, and the whole run's time counts then."""
+    return all(
+        row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
+        for row in iterations
+    )
+
+
+def _kernel_ns(gpu: Columns) -> float:
+    return sum(ns or 0 for ns, kind in gpu.rows("total_ns", "kind") if kind in {"kernel", "graph"})
+
+
+def _shares_that_cover(work: Sequence[Share], cover: float) -> tuple[Share, ...]:
+    """The largest that together take `cover` of the time, 0 to 1."""
+    covered_before = (0.0, *(share.cumulative_pct for share in work))
+    return tuple(share for share, before in zip(work, covered_before, strict=False) if before < 100 * cover)
+
+
+def _known_by_name(gpu: Columns, column: str) -> dict[str, Any]:
+    return {name: value for name, value in gpu.rows("name", column) if value}
+
+
+def _import_ns(functions: Iterable[Mapping[str, Any]], runs: int) -> float | None:
+    """What the imports of modules take in the mean run."""
+    times = [row["import_s"] for row in functions if row.get("import_s") is not None]
+    return 1e9 * sum(times) / runs if times else None
+
+
+def _longest_loading_range(ranges: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The calls in which PyTorch's DataLoader is waited for longest; empty: none are marked."""
+    waits = (row for row in ranges if _LOADER.search(row["name"] or "") and row.get("avg_ns"))
+    return max(waits, key=lambda row: float(row["med_ns"] or row["avg_ns"]), default={})
 
 
 def _kernels_with_counters(
@@ -443,6 +478,15 @@ def _link_of_facts(facts: Iterable[Mapping[str, Any]]) -> Link | None:
     if not generation or not width:
         return None
     return Link(f"PCIe {generation} x{width:.0f}", recorded["gpu_linkRate"] * 1e6 / 8 * coding * width)
+
+
+def _traced_time(phases: Iterable[Mapping[str, Any]]) -> float:
+    """How long the longest process of the mean run is traced, ns: all its phases together."""
+    by_process = sum_by((process_key(row), row["duration_ns"] or 0.0) for row in phases)
+    longest: dict[Any, float] = {}
+    for (run, *_), ns in by_process.items():
+        longest[run] = max(longest.get(run, 0.0), ns)
+    return sum(longest.values()) / len(longest) if longest else 0.0
 
 
 def _compiled_modules(nvtx_summary: Iterable[Mapping[str, Any]], runs: int) -> tuple[tuple[str, float, float], ...]:

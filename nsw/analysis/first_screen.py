@@ -19,7 +19,6 @@ from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
-from nsw.analysis.scaling_screen import scaling_screen, unshown_axis_values
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     WASTE_PCT,
@@ -31,9 +30,13 @@ from nsw.analysis.screen_table import (
     legend_notes,
     two_digit_factor_text,
 )
+from nsw.analysis.several_cases import (
+    scaling_screen,
+    side_by_side_screen,
+    unshown_axis_values,
+    variants_screen,
+)
 from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
-from nsw.analysis.sweep_screen import side_by_side_screen
-from nsw.analysis.variants_screen import variants_screen
 from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_names, plural
@@ -49,6 +52,7 @@ __all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
+_MOST_OF_MODEL_PCT: Final = 66.0  # of the time of counted kernels
 _TELLING_PCT: Final = 10.0  # of a case's time that its first finding wins, from which its headline says that
 _HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
@@ -206,9 +210,11 @@ def _waits_for_traced_launches(case: CaseSummary) -> bool:
 
 
 def _are_launches_of_start(case: CaseSummary) -> bool:
-    """Whether only kernels that make a model were counted, in a report without a timeline."""
-    names = [kernel.name for kernel in case.kernels] if case.spent is None else []
-    return any("distribution_" in name for name in names) and all(_MAKES_MODEL.search(name) for name in names)
+    """Whether most of what was counted are kernels that make a model, in a report without a timeline."""
+    if case.spent is not None or not any("distribution_" in kernel.name for kernel in case.kernels):
+        return False
+    made_pct = sum(kernel.share_pct or 0.0 for kernel in case.kernels if _MAKES_MODEL.search(kernel.name))
+    return made_pct >= _MOST_OF_MODEL_PCT or all(_MAKES_MODEL.search(kernel.name) for kernel in case.kernels)
 
 
 def _missing_pass_blocks(summary: Summary) -> list[Block]:

@@ -14,6 +14,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.groups import group_by, sum_by
+from nsw.resources import csv_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -44,53 +45,17 @@ _BARRIERS: Final = "waiting at OpenMP barriers"
 _MPI_START: Final = "starting and ending MPI"
 WAITS: Final = frozenset({_GPU_WAIT, LOADER, MPI, _MPI_START, _WAITING, _BARRIERS})
 
-# a class a line, with patterns of which any may be in the name, those with = as a word; indented lines go on
-_TABLE: Final = r"""
-waiting for the GPU: cu(?:da|ctx|stream|event|device)\w*synchronize '(?:item|cpu|tolist)'.of.'torch =cuda.synchronize
-waiting for loader workers: _try_get_data _get_data multiprocessingdataloaderiter
-waiting at OpenMP barriers: kmp_\w*barrier kmp_\w*wait gomp_\w*barrier gomp_\w*wait kmp_fork kmp_hyper
-starting and ending MPI: \bp?mpi_(?:init|finalize)
-MPI file access: \bp?mpi_file_
-MPI: \bp?mpi_ libmpi mpidi ucp_worker uct_ psm2 ofi_ opal_progress ompi_ =gloo =barrier
-waiting: (?<!:)\b_*(?:gi_+)?(?:p?poll|p?select6?|sleep|usleep)(?![\w:]) epoll_p?wait =(?:ep|sys)_poll =do_select
-  'e?poll' 'select' =epoll =futex lock_wait pthread_cond 'acquire' nanosleep =wait =waitpid sched_yield =recv
-  __accept accept4 'accept' thread\w*join 'join'.of.'_?thread cpu_?idle =(?:intel|acpi|do|mwait)_idle \bidle\b
-importing modules: frozen.importlib importlib _find_and_load exec_module get_code marshal.loads imp\.create
-decoding JPEG: jpe?g huff idct jdhuff decode_mcu ycc_rgb turbojpeg
-decoding images: imagingdecoder imagefile imdecode imread =png libpng webp
-compression: inflate zstd lz4 bz2 lzma gzip blosc snappy libz\b zlib compress
-resizing images: resample =resize resize bilinear bicubic torchvision.*transforms imagingcore
-reading files: 'read' =pread readinto
-  (?<![a-z])(?<!rcu_)(?<!down_)(?<!up_)(?<!native_)read(?![a-z]|_(?:(?:un|try)?lock|tsc|msr|hpet|seq|once))
-  fread =readline 'readline' h5py =lmdb tarfile zipfile ='?open'? \bio\.open
-text formats: json =csv strtod read_csv tokeniz literal_eval regex =sre_ iterencode
-pickling: pickle reduction\.py
-random numbers: random mt19937 mersenne philox shuffle randint =rand
-convolution: conv(?!ert) im2col winograd
-matrix products: gemm gemv dgemm sgemm cblas openblas mkl_blas libblis matmul addmm bmm =mm =dot inner_product
-memory formats: reorder =contiguous ascontiguous permute
-normalisation and pooling: (?:batch|layer|group|instance|rms)_?norm pooling (?:max|avg|average)_?pool softmax
-elementwise: relu gelu =add_? =mul_? elementwise vectorized copysign =exp =tanh eltwise binary
-launching GPU work: cu(?:da)?(?:graph)?launch
-PyTorch's operators: run_backward =backward _execution_engine \btorch\._c _foreach_ torch.nn torch/nn torch/autograd
-  torch/optim
-copying memory: memcpy memmove memset =copy_ =copy 'copy_' 'to'.of.'torch tobytes =cat concat stack
-allocating memory: malloc =free munmap =mmap page_fault clear_page madvise brk alloc empty
-loading data: dataloader dataset fetch collate loader
-the Python interpreter: _pyeval pyobject_ py_eval libpython ^\W*python[\d.]*\W*$
-the operating system: kernel\.kallsyms vmlinux \[k\] entry_syscall do_syscall
-"""
-
 
 def _class_pattern(words: str) -> re.Pattern[str]:
     patterns = [f"(?<![a-z]){word[1:]}(?![a-z])" if word.startswith("=") else word for word in words.split()]
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-_CLASSES: Final = tuple(
-    (name, _class_pattern(words))
-    for name, _, words in (line.partition(": ") for line in _TABLE.replace("\n  ", " ").strip().splitlines())
-)
+@cache
+def _classes() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The rows of host_classes.csv: a class, and patterns of which any may be in the name, those with = as a word."""
+    return tuple((row["class"], _class_pattern(row["words"])) for row in csv_rows("analysis/host_classes.csv"))
+
 
 _TEMPLATE_ARGUMENTS: Final = re.compile(r"(?<=\w)<[^<>]*>(?=\W|\Z)")
 _LIBRARY: Final = re.compile(r"(?:site|dist)-packages|/lib/python|\.so\b|^(?!.*\.py\b)")
@@ -111,7 +76,7 @@ def classify_function(name: str, location: str = "") -> str:
         name,
         "/".join(location.split("/")[-2:]) if _LIBRARY.search(location) else "",
     ):
-        work_class = next((class_name for class_name, pattern in _CLASSES if text and pattern.search(text)), None)
+        work_class = next((class_name for class_name, pattern in _classes() if text and pattern.search(text)), None)
         if work_class is not None:
             return work_class
     return OTHER_WORK

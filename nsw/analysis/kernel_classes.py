@@ -8,14 +8,12 @@ Only libraries' kernels have a class: a user's own kernel is what its counters s
 
 from __future__ import annotations
 
-import csv
 import re
 from functools import cache
 from importlib import import_module
-from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
-from nsw.resources import entry_points_of
+from nsw.resources import csv_rows, entry_points_of
 from nsw.tables.names import demangle_fully, is_mangled_name, short_name
 
 if TYPE_CHECKING:
@@ -87,8 +85,7 @@ def cached_pattern_search(pattern: re.Pattern[str]) -> Callable[[str], bool]:
 
 @cache
 def _library_patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    text = files("nsw.analysis").joinpath("kernel_classes.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = csv_rows("analysis/kernel_classes.csv")
     return tuple((row["class"], re.compile(row["pattern"], re.IGNORECASE)) for row in rows)
 
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # What tells launches apart, and summaries over launches, which have no id.
 _MOST_UNNAMED: Final = 40
+_REPEATED, _OF_START_PCT = 3, 25.0  # launches of a kernel that repeats; the share of those that do not
 _OWNED: Final = ("run", "report", "block", "rank", "pid", "device", "launch_id", "kernel")
 
 
@@ -279,6 +280,7 @@ class KernelRow:
         source: What ncu's source page says of it, where there is one.
         program_bytes: The most that its program held on a GPU, by samples beside a run; the driver's own part included.
         long_launches: Those of very unequal launches that take most of its time; None: their mean is telling.
+        is_first: Whether its report's counters begin with it.
         levels: The metrics that nvprof printed as a level of 0 to 10: their values are the middles of tenths.
     """
 
@@ -310,6 +312,7 @@ class KernelRow:
     program_bytes: float | None = None
     levels: tuple[str, ...] = ()
     long_launches: LongLaunches | None = None
+    is_first: bool = False
 
     @property
     def launch_ns(self) -> float | None:
@@ -349,10 +352,24 @@ def kernel_table(
             if row.time_ns is not None and total_ns and not _is_ncu_range(row)
             else None,
             source=sources.get(without_spaces(row.name)),
+            is_first=at == 0,
         )
-        for row in kernel_rows
+        for at, row in enumerate(kernel_rows)
     ]
-    return tuple(sorted(kernel_rows, key=lambda row: (-(row.time_ns or 0.0), -row.launches)))
+    start = set() if timeline else kernels_of_start(kernel_rows)  # a few launches were measured, and no run
+    return tuple(sorted(kernel_rows, key=lambda row: (row.name in start, -(row.time_ns or 0.0), -row.launches)))
+
+
+def kernels_of_start(kernels: Sequence[KernelRow]) -> set[str]:
+    """Names of kernels launched once beside others that repeat: set-up, which a run has once.
+
+    Those that take much of the time are so only where they are launched before all others.
+    """
+    once = [kernel for kernel in kernels if kernel.launches == 1]
+    if not any(kernel.launches >= _REPEATED for kernel in kernels):
+        return set()
+    is_little = sum(kernel.share_pct or 0.0 for kernel in once) < _OF_START_PCT
+    return {kernel.name for kernel in once if is_little or kernel.is_first}
 
 
 def add_timeline_times(

@@ -11,7 +11,7 @@ from nsw.analysis.blocks import Cell, Column, Curve, Evidence, drop_empty_column
 from nsw.analysis.comparison import figure_heading_with_unit
 from nsw.analysis.groups import group_by
 from nsw.analysis.growth import FIGURE, RATE
-from nsw.analysis.scaling_screen import efficiency_range
+from nsw.analysis.several_cases import efficiency_range
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -44,7 +44,6 @@ __all__ = [
     "largest_hit",
     "legend_notes",
     "mean_gpu_busy_pct",
-    "mfu_column",
     "milliseconds_change_text",
     "parameter_value_cell",
     "parameter_value_text",

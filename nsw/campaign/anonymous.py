@@ -7,7 +7,6 @@ What is made is looked through for secrets and names, and written whole or not a
 
 from __future__ import annotations
 
-import csv
 import getpass
 import html
 import io
@@ -21,7 +20,6 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.kernel_classes import OTHER_KERNELS, classify_gpu_operation
@@ -35,6 +33,7 @@ from nsw.errors import UsageError, writing_to
 from nsw.recipe.document import as_yaml
 from nsw.recipe.matrix import ITSELF, case_id
 from nsw.recipe.secrets import looks_secret, secret_parts
+from nsw.resources import csv_rows
 from nsw.safe_files import replacing_file, write_text
 from nsw.wording import plural
 
@@ -236,12 +235,8 @@ def _leaf_values(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 @cache
 def _column_kinds() -> Mapping[tuple[str, str], str]:
-    text = files("nsw.tables").joinpath("shared.csv").read_text(encoding="utf-8")
-    return {
-        (row["table"], column): row["kind"]
-        for row in csv.DictReader(text.splitlines())
-        for column in row["columns"].split()
-    }
+    rows = csv_rows("tables/shared.csv")
+    return {(row["table"], column): row["kind"] for row in rows for column in row["columns"].split()}
 
 
 def kind_of(table: str, column: str) -> str | None:

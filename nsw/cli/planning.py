@@ -410,13 +410,12 @@ def render(
 @command("nsw schema recipe > recipe.schema.json")
 def schema(document: Annotated[Document, argument(help="Which document.")]) -> int:
     """Print the JSON Schema of recipes or sites files, for editors, or of what --json prints."""
-    from importlib.resources import files
-
     from nsw.recipe.model import recipe_schema, text_of
+    from nsw.resources import shipped_text
     from nsw.site.model import sites_schema
 
     if document is Document.ANSWERS:  # made of the shapes by tools/answers_schema.py
-        print(files("nsw.present").joinpath("answers.schema.json").read_text(encoding="utf-8"), end="")
+        print(shipped_text("present/answers.schema.json"), end="")
     else:
         print(text_of(recipe_schema() if document is Document.RECIPE else sites_schema()), end="")
     return Exit.GOOD

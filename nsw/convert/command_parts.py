@@ -41,8 +41,8 @@ COUNTS: Final = frozenset({"-n", "-np", "--ntasks", "--np", "--n", "--pes", "--n
 _INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|java|matlab")
 _SHELL: Final = re.compile(r"(ba|da|k|z)?sh")
 _RANK: Final = re.compile(r"PROCID|LOCALID|RANK|PMI\w*|APP_PE")
-_FIRST_RANK: Final = re.compile(
-    r"(?:PROCID|LOCALID|RANK|PMI\w*|APP_PE)\W+(?:-eq|==|=)\W*0(?!\d)|(?:-eq|==|=)\W*0\W+\S*(?:PROCID|LOCALID|RANK)"
+_FIRST_RANKS: Final = re.compile(
+    rf"(?:{_RANK.pattern})(?::?-\w*)?[^!\w]+?(-eq|==?|-lt|<=?|-le)\W*(\d+)\b|\b0\W+(?:-eq|==?)\W+\S*(?:PROCID|LOCALID|RANK|PMI)"
 )
 SETTING: Final = frozenset({
     "module", "ml", "source", ".", "cd", "conda", "mamba", "spack", "export", "declare", "unset", "ulimit", "umask",
@@ -384,6 +384,7 @@ class _Parser:
             return None
         swaps: list[Piece] = []
         text: str | None
+        file = ""
         if name == "eval":
             text, arguments, label = " ".join(_text_with_placeholders(word, swaps) for word in words[1:]), [], name
         elif _is_shell_line(words):
@@ -396,7 +397,7 @@ class _Parser:
         if text is None:
             return None
         try:
-            statements = parse_script(text, label, arguments).statements
+            statements = parse_script(text, file or label, arguments).statements
         except UsageError:
             return None
         for statement in statements:
@@ -485,13 +486,19 @@ def _option_word(word: Text) -> str:
     return "".join(piece.text if piece.kind == "text" else FILLED for piece in word.pieces)
 
 
-def profiled_ranks(block: Block) -> str:
+def profiled_ranks(block: Block) -> str | list[int]:
     """The ranks that a conditional chooses, as a pass has them; empty for other blocks."""
-    is_first = block.head.startswith("if ") and block.branch == 0 and _FIRST_RANK.search(block.head)
-    is_case = [source_text(pattern) for pattern in block.patterns] == ["0"] and _RANK.search(source_text(block.subject))
-    if not is_first and not is_case:
-        return ""
-    return "node" if "LOCAL" in block.head else "first"
+    text = f"{block.head} {block.test}"
+    if [source_text(pattern) for pattern in block.patterns] == ["0"] and _RANK.search(text):
+        count = 1
+    elif block.head.startswith("if ") and block.branch == 0 and (match := _FIRST_RANKS.search(text)):
+        sign, number = match[1] or "=", int(match[2] or 0)
+        count = number + (sign not in {"-lt", "<"}) if number == 0 or sign in {"-lt", "<", "-le", "<="} else 0
+    else:
+        count = 0
+    if count == 1:
+        return "node" if "LOCAL" in text else "first"
+    return [] if "LOCAL" in text else list(range(count))
 
 
 def profilers_in(program: Sequence[Text]) -> list[str]:

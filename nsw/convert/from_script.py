@@ -83,7 +83,7 @@ def convert(
     """
     with limited_block(f"reading {script}"):
         given = None if arguments is None else [Text((Piece("text", word),)) for word in arguments]
-        parts = _read(parse_script(text, str(script), given), script)
+        parts = _read(parse_script(text, script.name, given), script)
     if parts.is_local:  # without limits: it starts programs that reserve more memory than the script may take
         parts.directives.resources["gpus"] = gpus()
     with limited_block(f"reading {script}"):
@@ -106,7 +106,7 @@ def _read(script: Script, path: Path) -> ScriptParts:
     if any(run.parts.words is not None for run in parts.runs):
         return parts
     for statement, text, line in _submitted(script):
-        inner = ScriptParts(parse_script("\n" * (line - 1) + text, str(path)), path)
+        inner = ScriptParts(parse_script("\n" * (line - 1) + text, path.name), path)
         _ScriptReader(inner).read()
         reason = "nsw takes what it submits: what this script does around it is not carried over"
         inner.report(statement, reason, understood=False)
@@ -146,14 +146,15 @@ def _written_files(script: Script) -> dict[str, tuple[str, int]]:
 
 
 def _runs_by_program(parts: ScriptParts) -> list[list[Run]]:
-    """The runs of each recipe: one program, with and without a profiler."""
+    """The runs of each recipe: one program, built once, with and without a profiler."""
     groups: dict[tuple[Any, ...], list[Run]] = {}
+    builds = {id(run): tuple(built.text for _, built in parts.builds_before(run.statement)) for run in parts.runs}
     for run in [run for run in parts.runs if run.parts.words is not None] or parts.runs:
-        groups.setdefault((*run.key, run.is_outside), [])
+        groups.setdefault((*run.key, builds[id(run)], run.is_outside), [])
     for run in parts.runs:
-        key = (*run.key, run.is_outside)
+        key = (*run.key, builds[id(run)], run.is_outside)
         if key not in groups:  # the program alone, of one whose profiler starts the launcher
-            key = (*run.key, True)
+            key = (*key[:-1], True)
         number = run.statement.line
         if key in groups:
             groups[key].append(run)
@@ -180,7 +181,7 @@ class _ScriptReader:
         self._report = parts.report
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
-        self._in_condition = False
+        self._in_condition = self._is_profiled = False
         written = _written_files(parts.script)
         self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
         self._profiler_names: set[str] = set()  # variables whose values start a profiler
@@ -195,7 +196,7 @@ class _ScriptReader:
         runs = [self._parse_runs(statement) for statement in statements]
         started = [number for number, group in enumerate(runs) if group]
         profiled = [number for number in started if runs[number][0].parts.words is not None]
-        last = max(profiled or started, default=0)
+        last, self._is_profiled = max(profiled or started, default=0), bool(profiled)
         component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
@@ -251,9 +252,15 @@ class _ScriptReader:
             self._in_condition = program in TESTS and not statement.is_decided
         if statement.is_decided and (program in TESTS or program.startswith("((")):
             self._report(statement, "the script's own values decide it")
+        elif statement.before == "||" and program in PRINTING and not _writes_file(statement):
+            self._report(statement, PRINTS_ONLY)  # `|| true`, `|| exit 1`
         elif self._in_condition or statement.before == "||":
             self._report(statement, "a condition: not carried over", understood=False)
-        elif not statement.words or program in DECLARING - SETTING:
+        elif (
+            not statement.words
+            or program in {*DECLARING, "let", "read"} - SETTING
+            or (statement.assigns and statement.text.startswith("(("))
+        ):
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
             self._report(statement, KEEPS_OUTPUT)
@@ -265,9 +272,6 @@ class _ScriptReader:
             self._report(statement, "nsw reads the reports itself: `nsw summarize`")
         elif program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
-        elif program in {"let", "read"}:
-            self._report(statement, "the shell computes it", understood=False)
-            self._assigned |= {name: statement for name, _ in statement.assigns}
         elif is_late and program in SETTING:
             self._report(statement, "left out: it comes after the last run")
         elif program in {"cd", "pushd", "popd"}:
@@ -282,7 +286,9 @@ class _ScriptReader:
 
     def _take_assignments(self, statement: Statement) -> None:
         self._assigned |= {name: statement for name, _ in statement.assigns}
-        if statement.is_known or statement.is_of_job:
+        names = {name for name, _ in statement.assigns}
+        is_counter = any(b.loop and b.loop[0] in names and b.head[:5] in {"while", "until"} for b in statement.blocks)
+        if statement.is_known or statement.is_of_job or is_counter:
             self._report(statement, "its value is in what uses it")
         else:
             self._report(statement, "the shell computes it", understood=False, text=statement.without_values)
@@ -294,7 +300,7 @@ class _ScriptReader:
         return None if folder is None or is_start else self._parts.in_folder(folder)
 
     def _take_cd(self, statement: Statement) -> None:
-        target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        target = statement.target
         if not target.is_known:
             self._report(statement, "the shell computes the folder", understood=False)
         elif target.literal == "-" or statement.program == "popd":
@@ -318,7 +324,9 @@ class _ScriptReader:
             parts.modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
         elif any(STARTED_IN_TEXT.search(value[0].source_text) for _, value in statement.assigns if value):
-            self._report(statement, "left out: nsw starts the profiler", text=statement.without_values)
+            is_used = self._is_profiled
+            reason = "left out: nsw starts the profiler" if is_used else "nsw does not see what it profiles: add a pass"
+            self._report(statement, reason, understood=is_used, text=statement.without_values)
         elif program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=statement.without_values)
         elif file is None or file.startswith(("/", "~")):
@@ -344,6 +352,11 @@ class _ScriptReader:
         changed |= {name for name in self._setup_names if name.endswith("PATH")}
         if len(values) != len(statement.words) - 1 or changed & values.keys():
             return False
+        earlier = (s for s in self._script.statements if s.line < statement.line and (s.assigns or s.program == "cd"))
+        used = {name for s in earlier if not values.keys() & dict(s.assigns) for name in shell_names(s.text)}
+        if names := used & values.keys():
+            reason = "lines before it use its value of before"
+            self._report(statement, reason, understood=False, text=f"export {' '.join(sorted(names))}=...")
         self._parts.env.append((statement, values))
         return True
 
@@ -388,7 +401,7 @@ class _ScriptReader:
         values = [(name, value[0]) for name, value in statement.assigns if value and len(value) == 1]
         count = len(statement.words) - 1 if statement.words else len(statement.assigns)
         words = [*(("", word) for word in (statement.words[:1] if values else statement.words)), *values]
-        is_known = all(word.computed is None for _, word in words) and "+=" not in statement.text
+        is_known = all(word.computed is None for _, word in words) and not re.search(r"\+=|=\(", statement.text)
         if not is_known or (values and len(values) != count):
             return None
         return [(name, self._parts.replace_submit_folder(statement, word)) for name, word in words]
@@ -412,7 +425,10 @@ class _ScriptReader:
         is_program = not statement.is_condition and _is_program(parts.program, is_launched=is_started)
         if not parts.program or not (parts.words or is_program):
             return None
-        parts.program = [self._parts.replace_submit_folder(statement, word) for word in parts.program]
+        job_values = {text: Piece("variable", f"${name}", name) for text, name in statement.job_values.items()}
+        for at, word in enumerate(parts.program):
+            pieces = [job_values[p.text]._replace(quoted=p.quoted) if p.text in job_values else p for p in word.pieces]
+            parts.program[at] = self._parts.replace_submit_folder(statement, Text(tuple(pieces)))
         if parts.container is not None and parts.container.image is None:
             images = [match[1] for _, line in self._script.comments if (match := _IMAGE.match(line))]
             parts.container.image = Text((Piece("text", images[0]),)) if images else None

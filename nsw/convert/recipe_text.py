@@ -34,6 +34,7 @@ __all__ = ["Run", "ScriptParts", "recipe_text", "shell_word", "site_text", "temp
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_NO_PROGRAM: Final = re.compile(r"--|-[ocdpESr]")  # options with which a compiler may write no a.out
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
 
@@ -88,6 +89,7 @@ class ScriptParts:
         build: The compilers' lines, each with the folder that it is in.
         lines: What its lines became.
         reported: Blocks of which this is said.
+        order: The number of each statement, once a build asks for it.
     """
 
     script: Script
@@ -101,6 +103,7 @@ class ScriptParts:
     build: list[tuple[Text | None, Statement]] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     reported: set[Block] = field(default_factory=set)
+    order: dict[int, int] = field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:
@@ -117,6 +120,18 @@ class ScriptParts:
         """Profilers that the script calls by their paths."""
         outside = [run.parts.words for run in self.runs if run.parts.words and not run.parts.is_inside_container]
         return {words.tool: words.path for words in outside if words.is_of_site}
+
+    def builds_before(self, statement: Statement) -> list[tuple[Text | None, Statement]]:
+        """The compilers' lines whose outputs a statement finds: a later one writes over an earlier one's."""
+        last: dict[tuple[str, str], tuple[Text | None, Statement]] = {}
+        if self.build and not self.order:
+            self.order |= {id(each): number for number, each in enumerate(self.script.statements)}
+        for folder, built in self.build:
+            if self.order[id(built)] < self.order[id(statement)]:
+                key = folder.source_text if folder else "", _output_of(built)
+                last.pop(key, None)
+                last[key] = folder, built
+        return list(last.values())
 
     def report(
         self, source: Statement | Block, outcome: str, *, understood: bool = True, text: str | None = None
@@ -149,6 +164,15 @@ class ScriptParts:
         folder = Piece("text", self.folder)
         is_folder = [piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
         return Text(tuple(folder if is_it else piece for is_it, piece in zip(is_folder, word.pieces, strict=True)))
+
+
+def _output_of(built: Statement) -> str:
+    """What a compiler's line writes; the whole line where that is not known."""
+    words = [word.literal or "" for word in built.words]
+    if "-o" in words[1:-1]:
+        return words[words.index("-o") + 1]
+    is_linked = built.program not in {"make", "cmake", "ninja"} and not any(_NO_PROGRAM.match(word) for word in words)
+    return "a.out" if is_linked else built.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +211,7 @@ class _RecipeWriter:
         self._first = group[0]
         self._order = {id(statement): number for number, statement in enumerate(parts.script.statements)}
         self._orders = sorted(self._order[id(run.statement)] for run in group)
+        self._build = parts.builds_before(self._first.statement)
 
     def text(self, number: int, plan: str) -> str:
         """The whole text."""
@@ -339,7 +364,7 @@ class _RecipeWriter:
             yield f"  launcher: {_as_flow_yaml(self._launcher_keys(start))}\n"
         if first.parts.container is not None:
             yield f"  container: {_as_flow_yaml(self._container_keys(first.parts.container))}\n"
-        if parts.build:
+        if self._build:
             yield f"  build: {_as_flow_yaml({'command': self._build_command()})}\n"
 
     def _is_set_before(self, source: Statement) -> bool:
@@ -410,7 +435,7 @@ class _RecipeWriter:
         return keys
 
     def _files(self) -> list[str]:
-        build = self._parts.build
+        build = self._build
         words = [word.literal for run in self._group for word in run.parts.program]
         words += [word.literal for _, built in build for word in built.words]
         built_files = {PurePosixPath(after or "").name for word, after in pairwise(words) if word == "-o"}
@@ -425,7 +450,7 @@ class _RecipeWriter:
     def _build_command(self) -> str:
         """The compilers' lines, in the folder that the script changed to."""
         commands, folder = [], None
-        for target, statement in self._parts.build:
+        for target, statement in self._build:
             if target is not None and target != folder:
                 commands.append(f"cd {shell_word(target, 'the folder')}")
                 folder = target

@@ -8,9 +8,7 @@ mean, the adapters of the batch systems know.
 from __future__ import annotations
 
 import re
-import tomllib
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
 
@@ -20,6 +18,7 @@ from nsw.metrics.requests import Tool, find_metric_faults
 from nsw.profilers.vtune import ANALYSES, OLD_ANALYSES
 from nsw.recipe.passes import TraceDomain
 from nsw.recipe.units import Fault, format_size, parse_size
+from nsw.resources import toml_data
 from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 _OWN_REPORT: Final = "nsw names the report itself"
 _NOT_KNOWN: Final = "only the job knows its value"
 KEEPS_OUTPUT: Final = "nsw keeps what a run prints: `nsw logs`"
-_TABLES: Final = tomllib.loads(files("nsw.convert").joinpath("profiler_options.toml").read_text(encoding="utf-8"))
+_TABLES: Final = toml_data("convert/profiler_options.toml")
 _TOOLS: Final = {program: tool for tool, programs in _TABLES["profilers"].items() for program in programs.split()}
 
 
@@ -109,7 +108,7 @@ def called_tool(words: Sequence[Text]) -> str | None:
     if not words or not words[0].pieces:
         return None
     text = LOOKED_UP.sub(r"\1\2", words[0].source_text)
-    return _TOOLS.get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name)
+    return _TOOLS.get(PurePosixPath(text.rstrip("}").rpartition(":-")[2]).name.removesuffix(".exe"))
 
 
 def reads_reports(words: Sequence[Text]) -> bool:
@@ -198,9 +197,7 @@ def _take_options(
         else:
             follows = words[0].literal if words else ""  # a switch is no program
             has_value = (
-                words
-                and (_takes_value(table, name) or follows in {"on", "off"})
-                and not re.match("--?[A-Za-z]", follows or "")
+                words and (_takes_value(table, name) or follows in {"on", "off"}) and not _NO_VALUE.match(follows or "")
             )
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
@@ -220,6 +217,7 @@ def _take_options(
     pass_words.program = [*computed[options:], *words]
 
 
+_NO_VALUE: Final = re.compile(r"--?[A-Za-z]|(python[\d.]*|julia|Rscript|perl|bash|sh|mpirun|mpiexec|srun|torchrun)$")
 _PROGRAM: Final = re.compile(r"[.~$\w-]*/|(python|julia|Rscript|perl|bash|sh|mpi|torchrun|srun)")
 
 
@@ -287,6 +285,7 @@ def _take_nvprof_option(pass_words: PassWords, option: _Option) -> None:
         pass_words.kind = "counters"
         event = "event:" if option.name in {"-e", "--events"} else ""
         names = option.text.split(",") if option.value is not None else ["set:analysis"]
+        pass_words.unknown += [] if all(names) else [(option.text_shown, _NOT_KNOWN)]
         pass_words.fields.setdefault("metrics", []).extend(f"{event}{name}" for name in names)
     elif option.name == "--kernels" and option.text and ":" not in option.text:
         pass_words.fields["kernels"] = {"regex": option.text, "exclude": []}

@@ -29,11 +29,6 @@ STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
 _SUBMITTED: Final = re.compile(r"\$\(\s*\w*(?:sub|batch)\s")  # a batch system's command
-_SCRIPT: Final = r'"?\$(?:0|\{?BASH_SOURCE(?:\[0\])?(?::-\$0)?\}?)"?'
-_OWN_FOLDER: Final = re.compile(  # the usual commands for the folder that a script is in
-    rf"\$\((?:dirname (?:-- )?{_SCRIPT}"
-    rf'|cd (?:-- )?"?\$\(dirname (?:-- )?{_SCRIPT}\)"?(?: [&\d]?>[^;]*)? && pwd(?: -P)?)\)'
-)
 _IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
 SUBMIT_FOLDER: Final = re.compile(
     r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
@@ -110,6 +105,7 @@ class Block:
         branch: Of a conditional: how many `else`, `elif` or patterns came before.
         is_condition: Whether this is the part that decides of an `if` or `while`.
         subject, patterns: Of a `case`: the word, and what chooses this branch.
+        test: What decides of it, with the values of the script's variables.
     """
 
     line: int
@@ -120,6 +116,7 @@ class Block:
     is_condition: bool = False
     subject: tuple[Piece, ...] = ()
     patterns: tuple[tuple[Piece, ...], ...] = ()
+    test: str = ""
 
 
 @dataclass(slots=True)
@@ -527,8 +524,9 @@ def merge_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
 
 
 def drop_quoting(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
-    """The pieces of a word after it was split, when only the quoting of the environment's variables matters."""
-    unquoted = [piece if piece.kind == "variable" else piece._replace(quoted=False) for piece in pieces]
+    """The pieces of a word after it was split, when only the quoting of what the job puts in matters."""
+    kinds = {"variable", "computed"}
+    unquoted = [piece if piece.kind in kinds else piece._replace(quoted=False) for piece in pieces]
     return merge_pieces([piece for piece in unquoted if piece.text] or unquoted[:1])
 
 
@@ -540,17 +538,17 @@ def source_text(pieces: Iterable[Piece]) -> str:
 def _variable_piece(name: str, text: str, quoted: bool) -> Piece:
     if name in {"@", "*"}:
         return Piece("list", text, name, quoted)
+    if name in {"RANDOM", "SRANDOM", "SECONDS"}:  # each process would have another
+        return Piece("computed", text, "the shell's own", quoted)
     if name.isidentifier() or name.isdecimal():
         return Piece("variable", text, name, quoted)
     return Piece("computed", text, "the shell's own", quoted)
 
 
 def _substitution_piece(text: str, reason: str, quoted: bool) -> Piece:
-    """A command in a word; the folder of the script is that of the submission, whatever the script changes to."""
+    """A command in a word."""
     if _PRINTED_FOLDER.fullmatch(text):
         return Piece("variable", "$PWD", "PWD", quoted)
-    if _OWN_FOLDER.fullmatch(text):
-        return Piece("variable", "$PWD", "", quoted)
     if LOOKED_UP.fullmatch(text):
         return Piece("shell", text, "", quoted)
     return Piece("computed", text, reason, quoted)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from nsw.convert.script_options import reads_reports
 from nsw.convert.shell_reader import (
@@ -22,11 +23,9 @@ from nsw.convert.shell_reader import (
     RawStatement,
     Reader,
     Text,
-    merge_pieces,
     source_text,
 )
 from nsw.convert.shell_values import (
-    START_FOLDER,
     STARTS_PROFILER,
     ShellState,
     ShellValues,
@@ -72,6 +71,7 @@ class Statement:
         is_decided: Whether it is a test whose result the values of the script give.
         folder: Where it is run, or where it goes to; None: where the script is started.
         document: The text of its here-document, or what it prints into a file; `document_line`: where that begins.
+        job_values: Of a profiled command: what the job's shell computes in its words, and the variables that hold it.
     """
 
     line: int
@@ -89,6 +89,7 @@ class Statement:
     folder: Text | None = None
     document: str = ""
     document_line: int = 0
+    job_values: dict[str, str] = field(default_factory=dict)
 
     @property
     def without_values(self) -> str:
@@ -99,6 +100,12 @@ class Statement:
     def is_known(self) -> bool:
         """Whether the values that it sets are known before the job runs."""
         return all(value is not None and not any(word.computed for word in value) for _, value in self.assigns)
+
+    @property
+    def target(self) -> Text:
+        """Where `cd` or `pushd` goes to."""
+        words = [word for word in self.words[1:] if not re.match("-[-A-Z]", word.source_text)]
+        return words[0] if words else Text((Piece("variable", "$HOME", "HOME"),))
 
     @property
     def program(self) -> str:
@@ -284,10 +291,12 @@ class _Evaluation:
             tests = [raw for raw in raws if raw.blocks[depth].is_condition]
             body = raws[len(tests) :]
             truth: bool | None = True
+            test = unsplit_text(values, subject).source_text
             values.state = base.copied() if ends else values.state
             if tests:
                 decided = list(self._walk(tests, depth + 1, (*blocks, tests[0].blocks[depth])))
                 truth = self._truth
+                test = " ".join(word.source_text for statement in decided for word in statement.words)
                 for statement in decided if truth is not None and not ends else ():
                     statement.blocks = statement.blocks[: len(blocks)]
                 yield from decided
@@ -295,7 +304,7 @@ class _Evaluation:
                 truth = self._is_chosen(subject, raws[0].blocks[depth].patterns)
             if truth is False or not body:
                 continue
-            part = body[0].blocks[depth]
+            part = replace(body[0].blocks[depth], test=test)
             if truth and not ends:
                 self.passed[part] = "the script's own values choose it"
                 yield from self._walk(body, depth + 1, blocks)
@@ -324,7 +333,9 @@ class _Evaluation:
         base, name, words = values.state.copied(), _loop_variable(block), values.loop_words(block)
         tests = [raw for raw in members if raw.blocks[depth].is_condition]
         rounds = [""] * _MOST_ROUNDS if tests else words if _decides(members, depth, name, words) else []
-        statements, is_known, runs = list[Statement](), False, 0
+        statements, counted = list[Statement](), list[str | None]()
+        is_known, runs = False, 0
+        counters = shell_names(" ".join(source_text(word) for raw in tests for word in raw.words))
         for word in rounds:
             before, done = values.state.copied(), len(statements)
             if tests:
@@ -332,6 +343,8 @@ class _Evaluation:
                 is_known = self._truth is block.head.startswith("until ")
                 if is_known or self._truth is None:
                     break
+                value = before.variables.get(next(iter(counters), ""))
+                counted.append(value[0].literal if value else None)
             else:
                 values.set(name, [Text((Piece("text", word),))])
             try:
@@ -342,11 +355,15 @@ class _Evaluation:
                 is_known = jump.args[0] == "break"
             runs += sum(map(_measures, statements[done:]))
             changes = before.variables != values.state.variables or before.arguments != values.state.arguments
-            if is_known or not changes or runs > _MOST_RUNS or len(statements) > _MOST_LOOPED:
+            is_long = (runs > _MOST_RUNS and len(counters) != 1) or len(statements) > _MOST_LOOPED
+            if is_known or not changes or is_long:
                 break
         else:
             is_known = bool(rounds) and not tests
-        if is_known:
+        if is_known and runs > 1 and tests and None not in counted and _counts_last(members, counters):
+            name, words = next(iter(counters)), [text for text in counted if text]
+            members = members[len(tests) :]
+        elif is_known:
             self.passed[block] = "its lines are taken for each round"
             yield from statements
             return
@@ -428,11 +445,23 @@ class _Evaluation:
         if called is not None and self._depth <= _DEEPEST_CALL and self._count <= _MOST_STATEMENTS:
             yield from self._call(raw, statement, called)
         else:
+            yield from self._job_values(statement) if _measures(statement) else ()
             yield statement
         if is_conditional:
             self._merge(base, [(0, None, values.state)], raw.begin)
         elif not self._unknown and self.decides and statement.program in _JUMPS and len(statement.words) > is_exec:
             raise _Jump("exit" if is_exec else statement.program)
+
+    def _job_values(self, statement: Statement) -> Iterator[Statement]:
+        """Assignments of what the job's shell computes in the words of a command: a process would get another value."""
+        own_names = self._values.state.variables.keys() if self._unknown else frozenset[str]()  # a loop may change them
+        for piece in {p.text: p for word in statement.words for p in word.pieces if p.kind == "computed"}.values():
+            if self._values.is_piece_of_job(piece) and not shell_names(piece.text) & own_names:
+                words = "_".join(re.findall(r"\w+", piece.text))[:20]
+                name = f"job_{words}_{crc32(piece.text.encode()) & 0xFFFF:x}"
+                statement.job_values[piece.text] = name
+                value: list[tuple[str, list[Text] | None]] = [(name, [Text((piece,))])]
+                yield Statement(statement.line, statement.last, f"{name}={piece.text}", assigns=value, is_of_job=True)
 
     def _call(
         self, raw: RawStatement, statement: Statement, called: tuple[Sequence[RawStatement], int, tuple[Block, ...]]
@@ -528,16 +557,14 @@ class _Evaluation:
 
     def _change_folder(self, statement: Statement) -> None:
         state, program = self._values.state, statement.program
-        target = statement.words[1] if len(statement.words) > 1 else Text((Piece("variable", "$HOME", "HOME"),))
+        target = statement.target
         before, stack = state.variables["PWD"], state.variables.get("DIRSTACK") or []
         value: list[Text] | None = None
         if program == "popd" or target.literal == "-":
             value = stack[-1:] if program == "popd" else state.variables.get("OLDPWD")
             stack = stack[:-1] if program == "popd" else stack
-        elif target.is_known and (target.source_text.startswith(("/", "$", "~")) or before is not None):
-            is_whole = target.source_text.startswith(("/", "$", "~"))
-            parts = () if is_whole else (*(before or [START_FOLDER])[0].pieces, Piece("text", "/"))
-            value = [Text(merge_pieces((*parts, *target.pieces)))]
+        elif target.is_known and (path := self._values.whole_path(target)) is not None:
+            value = [path]
             stack = [*stack, *(before or ())] if program == "pushd" else stack
         state.variables |= {"PWD": value or None, "OLDPWD": before, "DIRSTACK": stack}
         state.folder = value[0] if value else state.folder
@@ -551,6 +578,12 @@ class _Evaluation:
 def _loop_variable(block: Block) -> str:
     counted = re.match(r"for\s*\(\(\s*(\w+)", block.head)
     return block.loop[0] if block.loop else counted[1] if counted else ""
+
+
+def _counts_last(members: Sequence[RawStatement], counters: set[str]) -> bool:
+    """Whether a loop's counter is only changed behind the commands that use it."""
+    changes = [n for n, raw in enumerate(members) if counters & {name for name, *_ in _assignments(raw)}]
+    return bool(changes) and not any(counters & shell_names(raw.text) for raw in members[changes[0] + 1 :])
 
 
 def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str]) -> bool:
@@ -576,7 +609,21 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
                 value = tuple(piece for piece in rest if piece.text or piece.quoted)
                 assignments.append((match[1], bool(match[2]), [value]))
         return assignments
-    if first in {"let", "read"}:
+    if first == "let" or first.startswith("(("):
+        texts = [first[2:-2]] if first != "let" else [source_text(word) for word in raw.words[1:]]
+        return [sum_ for text in texts for sum_ in _arithmetic_assignments(text)]
+    if first == "read":
         names = [re.match(r"[A-Za-z_]\w*", source_text(word)) for word in raw.words[1:]]
         return [(name[0], False, None) for name in names if name]
     return raw.assigns
+
+
+_ARITHMETIC: Final = re.compile(r"\s*(\w+)\s*(?:([-+*/%]?)=(?!=)(.*)|(\+\+|--))\s*|\s*(\+\+|--)\s*(\w+)\s*")
+
+
+def _arithmetic_assignments(text: str) -> Iterator[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
+    """What `N = N * 2`, `N += 1`, `N++` assign."""
+    if match := _ARITHMETIC.fullmatch(text):
+        name, sign, value, behind, ahead, last = match.groups()
+        name, sign, value = name or last, sign or (behind or ahead or "")[:1], value or "1"
+        yield name, False, [(Piece("computed", f"$(({f'{name} {sign} ' if sign else ''}({value})))", "arithmetic"),)]

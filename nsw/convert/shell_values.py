@@ -7,16 +7,27 @@ import operator
 import re
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from nsw.convert.shell_reader import Block, Piece, RawStatement, Reader, Text, drop_quoting, source_text, word_pieces
+from nsw.convert.shell_reader import (
+    Block,
+    Piece,
+    RawStatement,
+    Reader,
+    Text,
+    drop_quoting,
+    merge_pieces,
+    source_text,
+    word_pieces,
+)
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
 STARTS_PROFILER: Final = re.compile(
-    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:[\s)`]|$)"
+    r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:\.exe)?(?:[\s)`]|$)"
 )
 _ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
 _COMPUTED: Final = "a variable that the script computes"
@@ -115,24 +126,36 @@ class ShellValues:
     def is_of_job(self, value: list[Text] | None) -> bool:
         """Whether the job's shell computes a value as the script would: from its environment, not from its files."""
         pieces = value[0].pieces if value and len(value) == 1 else ()
+        names = shell_names(source_text(pieces))
+        if any(starts_profiler(self.state.variables.get(name) or ()) for name in names):
+            return False  # nsw starts the profiler: the job does not know where it is
         computed = [piece for piece in pieces if piece.kind == "computed"]
         others_known = all(piece.kind in {"text", "variable", "shell"} for piece in pieces if piece.kind != "computed")
-        return bool(computed) and others_known and all(map(self._is_piece_of_job, computed))
+        return bool(computed) and others_known and all(map(self.is_piece_of_job, computed))
 
-    def _is_piece_of_job(self, piece: Piece) -> bool:
-        text = piece.text.strip("`").removeprefix("$(").removesuffix(")")
-        if piece.text.startswith("$(("):
-            names = shell_names(piece.text) - self.state.exported
-            return all(self.state.variables.get(name, ()) is not None for name in names)
-        if not piece.text.startswith(("$(", "`")):
+    def is_piece_of_job(self, piece: Piece) -> bool:
+        """Whether the job's shell computes a piece of a word as the script would."""
+        if piece.name == "the shell's own" and re.search(r"RANDOM|SECONDS|\$\$", piece.text):
+            return True
+        names = shell_names(piece.text) - self.state.exported
+        values = [None if name in self.loops else self.state.variables.get(name, ()) for name in names]
+        if not all(value is not None and all(word.is_known for word in value) for value in values):
             return False
-        try:
-            commands = list(Reader(text, self._script).statements())
-        except UsageError:
-            return False
+        if piece.text.startswith("$((") or _ELEMENT.fullmatch(piece.text):
+            return True
+        commands = self._commands_in(piece)
         inputs = [target[0] for raw in commands for sign, target in raw.redirects if sign == "<" and target]
         are_whole = all(path.kind == "variable" or path.text.startswith("/") for path in inputs)
-        return are_whole and all(_depends_on_job_alone(raw) for raw in commands)
+        return bool(commands) and are_whole and all(_depends_on_job_alone(raw) for raw in commands)
+
+    def _commands_in(self, piece: Piece) -> list[RawStatement]:
+        """The commands of `$(...)`; none of other pieces."""
+        if not piece.text.startswith(("$(", "`")):
+            return []
+        try:
+            return list(Reader(piece.text.strip("`").removeprefix("$(").removesuffix(")"), self._script).statements())
+        except UsageError:
+            return []
 
     def _expand_argument(self, piece: Piece) -> Sequence[Piece]:
         """The pieces of $1; where only the caller knows it, its default in ${1:-default}, or else a parameter."""
@@ -152,6 +175,36 @@ class ShellValues:
         parameter = Piece("parameter", f"arg{number + shifted}")
         self.used_arguments[parameter.text] = [f"${number + shifted}"]
         return [parameter]
+
+    def whole_path(self, path: Text) -> Text | None:
+        """A path, from the folder that the script is in; None: not known."""
+        if path.source_text.startswith(("/", "$", "~")):
+            return path
+        folder = self.state.variables["PWD"]
+        return None if not folder else Text(merge_pieces((*folder[0].pieces, Piece("text", f"/{path.source_text}"))))
+
+    def _expand_path_command(self, piece: Piece) -> Sequence[Piece] | None:
+        """What `cd FOLDER && pwd`, `realpath`, `dirname` and `basename` print; None: another command, or not known."""
+        commands = self._commands_in(piece)
+        programs = [source_text(raw.words[0]) if raw.words else "" for raw in commands]
+        if programs not in _PATH_COMMANDS:
+            return None
+        words = [word for pieces in commands[0].words[1:] for word in self.words(pieces)]
+        path, *rest = [word for word in words if not word.source_text.startswith("-")] or [Text(())]
+        *before, last = path.pieces or (Piece("computed", ""),)
+        if not path.is_known:
+            return None
+        if programs == ["basename"]:
+            name = PurePosixPath(last.text).name
+            suffix = rest[0].literal or "" if rest else ""
+            return None if last.kind != "text" else [piece._replace(kind="text", text=name.removesuffix(suffix))]
+        if programs != ["dirname"]:
+            return (self.whole_path(path) or Text((piece,))).pieces
+        if last.kind == "variable" or last.text.endswith("/.."):
+            return merge_pieces([*path.pieces, Piece("text", "/..")])
+        folder, slash, _ = last.text.rstrip("/").rpartition("/")
+        text = folder or ("." if not slash else "" if before else "/")
+        return None if before and not slash else [*before, *([last._replace(text=text)] if text else [])]
 
     def words(self, pieces: Sequence[Piece]) -> list[Text]:
         """The words that one of the script becomes: an array may hold several, unquoted values are split at blanks.
@@ -259,11 +312,16 @@ class ShellValues:
         return None
 
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
+        if _SCRIPT.fullmatch(piece.text):  # a batch system runs a copy of it: what is meant is the file
+            file = Piece("text", self._script)
+            return [file] if file.text[0] == "/" else [Piece("variable", "$PWD"), file._replace(text=f"/{file.text}")]
         if piece.kind == "computed" and piece.text.startswith(("$((", "((")):
             return [self._expand_arithmetic(piece)]
         if piece.kind == "computed" and (printed := _PRINTED_DOCUMENT.fullmatch(piece.text)):
             text = printed[3] if printed[1] else self.in_document(printed[3])
             return [piece._replace(kind="text", text=text.rstrip("\n"))]
+        if piece.kind == "computed" and (path := self._expand_path_command(piece)) is not None:
+            return path
         if piece.kind == "computed" and (text := self._expand_expression(piece.text)) is not None:
             return [piece._replace(kind="text", text=text)]
         if piece.text in {"$#", "${#}"} and self.state.arguments is not None:
@@ -292,6 +350,9 @@ class ShellValues:
         ]
 
 
+_SCRIPT: Final = re.compile(r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$\{?0\}?)?\})")
+_PATH_COMMANDS: Final = (["cd", "pwd"], ["realpath"], ["readlink"], ["dirname"], ["basename"])
+_ELEMENT: Final = re.compile(r"\$\{\w+\[\d+\]\}")  # of an array
 _EXPRESSION: Final = re.compile(r"\$\{(\w+)(##?|%%?|//?)((?:[^{}\\]|\$\{?\w+\}?)*)\}")
 _LONGEST_CUT: Final = 200  # characters of a value of which a part is cut
 
@@ -349,6 +410,7 @@ def _calculate(text: str) -> int | None:
 
 
 _OF_JOB: Final = frozenset({
+    "srun",  # of hostname, as PyTorch's examples have it
     "scontrol", "hostname", "date", "mktemp", "nproc", "nvidia-smi", "whoami", "id", "uname", "seq", "getent", "shuf",
     "echo", "printf", "expr", "bc", "awk", "sed", "cut", "tr", "grep", "wc", "head", "tail", "sort", "uniq", "cat",
 })  # fmt: skip
@@ -362,6 +424,7 @@ def _depends_on_job_alone(raw: RawStatement) -> bool:
     files = [text for text in plain if "." in text or "/" in text or (is_file and not text.isdecimal())]
     has_pattern = any(piece.kind not in {"text", "variable"} for word in words for piece in word)
     is_known = bool(raw.words) and source_text(raw.words[0]) in _OF_JOB and not has_pattern
+    is_known = is_known and (source_text(raw.words[0]) != "srun" or "hostname" in plain)
     if is_known and source_text(raw.words[0]) == "mktemp":
         return True
     return is_known and all(text.startswith(("/", "-", "+")) for text in files)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+
+from nsw.resources import toml_data
 
 __all__ = ["JobFailure", "failures", "known_failure"]
 
@@ -28,14 +29,11 @@ class JobFailure:
 @cache
 def failures() -> tuple[JobFailure, ...]:
     """Every failure of the table; of several that match, the first counts."""
-    import tomllib
-
-    text = files("nsw.engine").joinpath("failures.toml").read_text(encoding="utf-8")
     return tuple(
         JobFailure(
             name, re.compile(row["pattern"], re.MULTILINE), row["remedy"], row.get("cause"), row.get("over_time", False)
         )
-        for name, row in tomllib.loads(text).items()
+        for name, row in toml_data("engine/failures.toml").items()
     )
 
 

@@ -21,7 +21,6 @@ from nsw.engine.ledger_rows import (
     Absent,
     BuildRow,
     Choice,
-    Chosen,
     Doomed,
     Key,
     Kind,
@@ -34,7 +33,6 @@ from nsw.engine.ledger_rows import (
     Reason,
     RunRow,
     State,
-    StateCount,
     SubmissionRow,
     TaskInFlight,
     Waiting,
@@ -390,8 +388,7 @@ class _Progress(_LedgerFile):
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state."""
-        query = "SELECT state, count(*) AS runs FROM tasks WHERE kind = 'run' GROUP BY state"
-        return {str(state): runs for state, runs in self._query_rows(StateCount, query)}
+        return dict(self._db.execute("SELECT state, count(*) FROM tasks WHERE kind = 'run' GROUP BY state").fetchall())
 
     def first_start(self) -> float | None:
         """When the first run that is not planned again began, in Unix seconds."""
@@ -439,15 +436,15 @@ class _Progress(_LedgerFile):
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._query_count(
-            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'incomplete'"
-        )
+        return self._count_done(Reading.INCOMPLETE)
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._query_count(
-            "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = 'unreadable'"
-        )
+        return self._count_done(Reading.UNREADABLE)
+
+    def _count_done(self, reading: Reading) -> int:
+        query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
+        return int(self._query_value(query, (reading,)))
 
 
 class _Next(_LedgerFile):
@@ -805,8 +802,8 @@ class _StageNeeds(_LedgerFile):
 
     def choices(self) -> dict[str, Choice]:
         """What was chosen, by run."""
-        rows = self._query_rows(Chosen, "SELECT * FROM choices")
-        return {row.run: Choice(row.arguments, row.limit_s, row.source, row.note) for row in rows}
+        rows = self._db.execute("SELECT run, arguments, limit_s, source, note FROM choices")
+        return {run: Choice(tuple(json.loads(words)), *others) for run, words, *others in rows}
 
 
 class Ledger(_Facts, _Plan, _Progress, _Next, _Ends, _Submissions, _Needs, _CanaryNeeds, _StageNeeds):

@@ -64,7 +64,6 @@ __all__ = [
     "BuildRow",
     "Cause",
     "Choice",
-    "Chosen",
     "Doomed",
     "Key",
     "Kind",
@@ -76,7 +75,6 @@ __all__ = [
     "Reading",
     "RunRow",
     "State",
-    "StateCount",
     "SubmissionRow",
     "TaskInFlight",
     "Waiting",
@@ -356,13 +354,6 @@ class SubmissionRow(NamedTuple):
     native_id: str | None
 
 
-class StateCount(NamedTuple):
-    """How many runs are in a state."""
-
-    state: State
-    runs: int
-
-
 class Waiting(NamedTuple):
     """Runs that are submitted and wait for the same reason."""
 
@@ -371,16 +362,6 @@ class Waiting(NamedTuple):
     cause: Cause | None
     id: str  # of the first
     runs: int
-
-
-class Chosen(NamedTuple):
-    """A choice, and the run that it is for."""
-
-    run: str
-    arguments: tuple[str, ...]
-    limit_s: int | None
-    source: str
-    note: str
 
 
 class Absent(NamedTuple):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CampaignError, CommandError, UnreachableError
-from nsw.resources import user_folder
+from nsw.resources import shipped_text, user_folder
 from nsw.safe_files import make_folders, open_plain, read_below, read_text, write_bytes
 
 if TYPE_CHECKING:
@@ -176,29 +176,7 @@ _OTHER_ROOT: Final = "name another folder with --root or NSW_ROOT"
 _OVERFLOW_UID: Final = 65534  # of whom a container, or a server that squashes root, says nothing more
 # prints the user's number, then of each folder on the way its owner's number and name, mode and path; links on the way
 # are printed and followed, and what is not there yet ends it
-WALK: Final = r"""
-walk() {
-  local path=${2%/} rest=$1 part target
-  while [ -n "$rest" ]; do
-    part=${rest%%/*} rest=${rest#"$part"} rest=${rest#/}
-    [ -n "$part" ] || continue
-    path=$path/$part
-    [ -e "$path" ] || [ -L "$path" ] || return 0
-    seen+=("$path")
-    [ "${#seen[@]}" -le 500 ] || exit 1
-    [ -L "$path" ] || continue
-    target=$(readlink -- "$path") || exit 1
-    case $target in
-      /*) walk "$target" "" ;;
-      *) walk "$target" "${path%/*}" ;;
-    esac
-  done
-}
-seen=(/)
-walk "$1" "" || exit
-printf '%s\0' "$EUID"
-stat --printf '%u\t%U\t%f\t%n\0' -- "${seen[@]}"
-"""
+WALK: Final = shipped_text("engine/walk.sh")
 
 
 def require_own_root(root: Path, trusted: Collection[str | int], warn: Callable[[str], object]) -> None:

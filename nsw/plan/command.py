@@ -191,7 +191,8 @@ RUNTIMES: dict[str, Runtime] = {
         ("podman", "run", "--rm"), "--volume=", "--workdir=", environment=("--env-host",),
         gpus=("--device=nvidia.com/gpu=all",),
     ),
-    "docker": Runtime(("docker", "run", "--rm"), "--volume=", "--workdir=", names=True, gpus=("--gpus=all",)),
+    # process 1 of a container ignores SIGTERM, and what docker runs goes on when docker itself is killed
+    "docker": Runtime(("docker", "run", "--rm", "--init"), "--volume=", "--workdir=", names=True, gpus=("--gpus=all",)),
     "sarus": Runtime(("sarus", "run"), "--mount=type=bind,source=", "--workdir="),
     "charliecloud": Runtime(("ch-run",), "--bind=", "--cd=", variable="--set-env=", end=("--",)),
     PYXIS: Runtime(("srun",), "--container-mounts=", "--container-workdir=", variable="", image="--container-image="),

@@ -11,8 +11,7 @@ import hashlib
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from importlib.resources import files
+from functools import cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -27,6 +26,7 @@ from nsw.present.summary_view import column_texts as texts_of
 from nsw.present.svg import column_of
 from nsw.present.untrusted_text import clean_line
 from nsw.quantities import in_one_unit
+from nsw.resources import shipped_text
 from nsw.tables import TABLES
 from nsw.wording import plural
 
@@ -419,9 +419,9 @@ def _csp_hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-@lru_cache(maxsize=8)
+@cache
 def _read_page_file(name: str) -> str:
-    return files("nsw.present").joinpath("page", name).read_text(encoding="utf-8")
+    return shipped_text(f"present/page/{name}")
 
 
 def _as_markup(text: str) -> Markup:
@@ -441,7 +441,7 @@ def _sentence_markup(text: str) -> Markup:
     )
 
 
-@lru_cache(maxsize=1)
+@cache
 def _template_environment() -> Environment:
     from jinja2 import DictLoader, Environment, StrictUndefined
 

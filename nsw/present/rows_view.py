@@ -8,7 +8,7 @@ a paragraph each, since a table has no room for sentences with addresses.
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +16,7 @@ from nsw.present.problems import LABELS, STYLES
 from nsw.present.terminal import TextTable, shorten_middle
 from nsw.present.untrusted_text import clean_line
 from nsw.quantities import MOMENTS, Quantity, duration, format_moment, in_one_unit, number, percent, rate, size
+from nsw.resources import csv_rows
 from nsw.tables import TABLES, TRACES, full_rows, row_count
 from nsw.wording import first_names
 
@@ -27,80 +28,6 @@ if TYPE_CHECKING:
     from nsw.present.problems import Merged
     from nsw.readers.model import Report
 
-
-_STATISTICS: Final = ("total_ns", "time_pct", "calls", "avg_ns", "med_ns", "max_ns", "min_ns", "stddev_ns")
-_OPERATION: Final = ("short_name", "start_ns", "duration_ns", "kind", "stream", "device", "bytes", "bytes_per_s")
-_CASE_FIRST: Final = ("case", "name", "short_name")
-
-IMPORTANT: Final[Mapping[str, tuple[str, ...]]] = {
-    "gpu_summary": ("short_name", *_STATISTICS[:3], "kind", "total_bytes", *_STATISTICS[3:]),
-    "gpu_trace": (*_OPERATION, "phase", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
-    "api_summary": ("name", *_STATISTICS),
-    "api_trace": ("name", "start_ns", "duration_ns", "tid", "correlation", "return_value", "phase"),
-    "nvtx_trace": ("name", "start_ns", "duration_ns", "tid", "style", "domain"),
-    "phases": ("phase", "duration_ns", "iterations", "gpu_busy_ns", "gpu_ns", "api_ns", "pid", "reason", "found_by"),
-    "phase_summary": ("short_name", "phase", *_STATISTICS[:3], "summary", "pid", "kind", *_STATISTICS[3:]),
-    "gaps": ("device", "cause", "length", "gaps", "total_ns", "med_ns", "cuda_ns", "pid", "rank"),
-    "host_copies": ("device", "direction", "memory", "calls", "total_ns", "alone_ns", "total_bytes", "pid", "rank"),
-    "gpu_use": ("device", "iterations", "span_ns", "busy_ns", "kernels", "kernel_ns", "computing_ns", "small_ns",
-                "streams", "blocks", "default_stream", "collectives", "collective_ns", "channels", "operations"),
-    "collectives": ("iteration", "number", "device", "duration_ns", "alone_ns", "idle_ns", "rank", "pid", "start_ns"),
-    "cpu_samples": ("name", "phase", "samples_pct", "samples", "module", "pid"),
-    "cpu_threads": ("name", "phase", "running_pct", "running_ns", "samples", "tid", "pid"),
-    "cpu_trace": ("name", "start_ns", "duration_ns", "tid"),
-    "gpu_metrics": ("part", "name", "time_ns", "sms_active_pct", "tensor_pct", "dram_read_pct", "dram_write_pct",
-                    "pcie_rx_pct", "samples", "missing", "device", "rank"),
-    "gpu_metric_trace": ("start_ns", "sms_active_pct", "tensor_pct", "dram_read_pct", "dram_write_pct", "device"),
-    "process_gpus": ("device", "works", "pid", "rank", "kernels", "copies", "gpu_ns", "iteration_gpu_ns"),
-    "iterations": ("steady", "med_ns", "pid", "device", "gpu_busy_pct", "min_ns", "max_ns", "slowest", "warmup", "rank",
-                   "name"),
-    "iteration_trace": ("iteration", "duration_ns", "phase", "gpu_busy_ns", "gpu_ns", "pid", "gpu_ops"),
-    "osrt_summary": ("name", *_STATISTICS),
-    "um_summary": ("name", "total_bytes", "calls", "total_ns", "avg_bytes", "device"),
-    "nvtx_summary": ("name", *_STATISTICS[:3], "style", *_STATISTICS[3:]),
-    "nvtx_gpu_summary": ("name", "gpu_ns", "calls", "projected_ns", "gpu_ops", "projected_med_ns", "domain"),
-    "openacc_summary": ("name", *_STATISTICS[:3], "kind", *_STATISTICS[3:]),
-    "openmp_summary": ("name", *_STATISTICS),
-    "launches": ("short_name", "launch_id", "duration_ns", "grid", "block_size", "nvtx", "stream", "device"),
-    "metrics": ("metric", "value", "unit", "avg", "text", "launch_id", "kernel", "min", "max", "section",
-                "portable", "portable_unit", "portable_value"),
-    "chosen_launches": ("short_name", "ordinal", "state", "duration_ns", "grid", "block_size", "measured_grid",
-                        "measured_block_size", "launch_id"),
-    "rules": ("type", "speedup_pct", "message", "rule", "launch_id", "kernel", "speedup_type", "section"),
-    "source_metrics": ("source", "metric", "value", "text", "line", "address", "file", "kernel"),
-    "operators": ("name", "calls", "self_device_ns", "self_cpu_ns", "device_ns", "cpu_ns", "self_device_pct",
-                  "self_cpu_pct", "input_shapes"),
-    "functions": ("name", "self_s", "calls", "file", "line", "cpu_time_s", "module"),
-    "communication": ("name", *_STATISTICS[:3], "total_bytes", *_STATISTICS[3:]),
-    "bandwidth": ("name", "ranks", "message_bytes", "calls", "med_ns", "alg_bytes_per_s", "bus_bytes_per_s"),
-    "ranks": ("rank", "host", "local_rank", "gpus", "cpus"),
-    "conditions": ("host", "gpu", "sm_mhz", "power_w", "temperature_c", "energy_j", "energy_error_j", "samples",
-                   "power_limited_pct", "heat_limited_pct", "memory_before_mib", "load_before", "missing"),
-    "figures": ("name", "value", "unit", "matches"),
-    "earlier_figures": ("name", "value", "unit", "matches"),
-    "invalid_figures": ("name", "value", "unit", "matches"),
-    "facts": ("key", "value", "unit", "text"),
-}  # fmt: skip
-
-# the tables that a summary makes; the columns of parameters follow the case
-IMPORTANT_IN_SUMMARIES: Final[Mapping[str, tuple[str, ...]]] = {
-    "runs": ("id", "state", "reason", "seconds", "job_id", "exit_code", "reading", "attempt", "host"),
-    "scaling": ("case", "value", "unit", "speedup", "efficiency_pct", "nccl_alone_pct", "missing", "nccl_hidden_pct",
-                "runs"),
-    "compare": ("case_id", "variant", "figure", "unit", "ratio", "void", "least", "most", "gpu_ns", "top"),
-    "hotspots": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "kind", "phase"),
-    "kernels": (*_CASE_FIRST, "time_ns", "share_pct", "launches", "sm_pct", "memory_pct", "achieved_occupancy_pct",
-                "dram_bytes_per_s", "advice", "advice_speedup_pct"),
-    "roofline": (*_CASE_FIRST, "share_pct", "level", "precision", "flop_per_s", "intensity", "roof_flop_per_s", "side"),
-    "api": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct", "phase"),
-    "copies": (*_CASE_FIRST, "total_ns", "total_bytes", "bytes_per_s", "calls", "phase"),
-    "functions": (*_CASE_FIRST, "share_pct", "total_ns", "calls", "cumulative_pct"),
-    "figures": ("case", "name", "median", "mean", "stddev", "unit", "pass_name", "least", "most", "runs", "profiled"),
-    "model": ("case_id", "measured_flop_per_s", "modelled_flop_per_s", "flop_per_s", "intensity", "missing"),
-    "stragglers": ("case", "name", "last_pct", "late_ns", "cost_ns", "cost_pct", "why", "node", "rack", "device",
-                   "late"),
-    "perturbation": ("case", "pass_name", "figure", "change_pct", "baseline", "profiled", "unit", "certain"),
-}  # fmt: skip
 
 # whole numbers of which there can be more or fewer; all others without a unit name something, such as a process
 COUNTS: Final = frozenset({
@@ -115,6 +42,18 @@ COUNTS: Final = frozenset({
 _ORIGIN: Final = ("host", "rank", "pid", "device")  # where a launch was, shown where it is not the same for all
 
 _LEAST_NAME: Final = 40  # characters of a kernel's name
+
+
+@cache
+def important_columns(of: str) -> dict[str, list[str]]:
+    """The columns of each table, the most important first, as first_columns.csv lists them.
+
+    Args:
+        of: `reports`, or `campaigns` for the tables that a summary makes; there the columns of parameters follow the
+            case.
+    """
+    rows = csv_rows("present/first_columns.csv")
+    return {row["table"]: row["columns"].split() for row in rows if row["shown_of"] == of}
 
 
 def show_rules(out: Console, title: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -227,7 +166,7 @@ def show_rows(
         shown_columns = [c for c in shown_columns if c not in {"name", "kernel"}]
     if "block" in shown_columns and not any(row.get("block") for row in rows):  # the only one, nearly always
         shown_columns.remove("block")
-    important = (IMPORTANT if parameters is None else IMPORTANT_IN_SUMMARIES).get(table_name, ())
+    important = important_columns("reports" if parameters is None else "campaigns").get(table_name, [])
     typed = [c for c in shown_columns if c in (parameters or ())]
     # a person's own number or word, which no unit and no rounding may change
     rows = [{**row, **{c: clean_line(row[c]) for c in typed if row.get(c) is not None}} for row in rows]

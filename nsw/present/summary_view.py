@@ -31,7 +31,7 @@ from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_bloc
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
-from nsw.analysis.sweep_screen import best_two_cases
+from nsw.analysis.several_cases import best_two_cases
 from nsw.present.terminal import TextTable, clash_marks, strip_padding, wrap_text
 from nsw.present.untrusted_text import clean_line
 from nsw.quantities import (

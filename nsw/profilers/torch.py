@@ -6,11 +6,11 @@ optimizer count the training steps, and only some are recorded.
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Final
 
 from nsw.profilers.cprofile import script_position_or_refusal
 from nsw.profilers.model import Profiled, Request
+from nsw.resources import shipped_text
 
 TOOL = "torch"
 ONE_PROCESS = True
@@ -29,7 +29,7 @@ def profile(request: Request) -> Profiled:
         return at
     if request.options:
         return Profiled(impossible="PyTorch's profiler takes no options: `record` and `steps` say what is recorded")
-    code = files("nsw.profilers").joinpath("torch_bootstrap.py").read_text(encoding="utf-8")
+    code = shipped_text("profilers/torch_bootstrap.py")
     skip, count = request.steps or (0, 0)
     variable = request.rank_variable if request.per_rank else ""
     configuration = f"{REPORT}:{variable}:{skip}:{count}:{','.join(request.record)}"

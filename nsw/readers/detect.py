@@ -13,7 +13,7 @@ import stat
 import zlib
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
@@ -43,7 +43,6 @@ from nsw.readers.messages import (
     without_hint_of_early_end,
 )
 from nsw.readers.model import SURE_OF_ALL, LackReason, Options, Reader, Report, Sample
-from nsw.readers.other_files import describe_other_file
 from nsw.readers.registry import FORMATS, Format, load_package_formats
 from nsw.readers.untrusted_files import (
     GZIP_MAGIC,
@@ -53,6 +52,7 @@ from nsw.readers.untrusted_files import (
     read_packed_report,
     unpack_beginning,
 )
+from nsw.resources import toml_data
 from nsw.safe_files import open_to_read
 from nsw.tables.exported import exported_tables_hint
 from nsw.wording import first_names
@@ -431,6 +431,34 @@ _MAYBE = (*_DATABASES, *_PACKED_ENDS, ".prof", ".cprof")
 _WRITTEN = (*_MAYBE, ".json", ".csv", ".txt")  # what a pointer may stand for
 
 
+@cache
+def _patterns_of_other_files() -> tuple[tuple[re.Pattern[bytes], str, str], ...]:
+    """What is in files of other profilers, which no reader reads; what each is, and what to do with it."""
+    rows = toml_data("readers/data/other_files.toml")["file"]
+    return tuple((re.compile(row["pattern"].encode(), re.MULTILINE), row["meaning"], row["fix"]) for row in rows)
+
+
+def _file_of_other_profiler(sample: Sample) -> NotReport | None:
+    """What a file of another profiler is, and what to do; None where it is none that nsw knows."""
+    is_database = sample.head.startswith(SQLITE_MAGIC)
+    head = _sqlite_create_statements(sample) if is_database else sample.head.replace(b"\r\n", b"\n")
+    for pattern, meaning, fix in _patterns_of_other_files():
+        if pattern.search(head):
+            return NotReport(meaning, fix.replace("{path}", shlex.quote(str(sample.path))))
+    return None
+
+
+def _sqlite_create_statements(sample: Sample) -> bytes:
+    """The statements that made a database's tables and views, as text; nothing where it cannot be read."""
+    try:
+        with closing(open_sqlite_read_only(sample.path)) as database:
+            database.text_factory = bytes
+            rows = database.execute("SELECT sql FROM sqlite_master LIMIT ?", (_MAX_STATEMENTS,)).fetchall()
+    except (sqlite3.Error, UnicodeDecodeError):  # its own message names what is damaged
+        return b""
+    return b"\n".join(sql[:4000] for (sql,) in rows if isinstance(sql, bytes))
+
+
 def is_meant_as_report(report: Report) -> bool:
     """Whether a file that no reader recognised was to be a report, by its name: it is broken then, and not other."""
     name = report.path.lower()
@@ -498,6 +526,7 @@ def _is_dangling_report_link(file: Path) -> bool:
 
 
 _NAMES_IN_FIX: Final = 8
+_MAX_STATEMENTS: Final = 200  # of a database, that are looked at
 _GET = "run `git annex get` on it"
 _LFS = b"version https://git-lfs.github.com/spec/v1"
 _LFS_SIZE = re.compile(rb"^size (\d{1,15})$", re.MULTILINE)
@@ -595,8 +624,8 @@ def explain_stand_in_file(sample: Sample) -> NotReport | None:
             "a recipe or a sites file of nsw, not a report",
             f"`nsw plan {shlex.quote(str(sample.path))}` shows its plan",
         )
-    if (other := describe_other_file(sample)) is not None:
-        return NotReport(*other)
+    if (other := _file_of_other_profiler(sample)) is not None:
+        return other
     if is_archive_of_files(sample):
         return NotReport("an archive of files", f"unpack it, and read the folder: {_unpack_commands(sample)}")
     if head.startswith(GZIP_MAGIC) and (wrong := _gzip_fault(head, sample.size)) is not None:

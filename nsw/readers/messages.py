@@ -13,11 +13,11 @@ from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.readers.model import Problem, Report, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
+from nsw.resources import toml_data
 from nsw.safe_files import open_to_read
 from nsw.wording import first_names
 
@@ -60,12 +60,9 @@ class Message:
 @cache
 def known_messages() -> tuple[Message, ...]:
     """Every message that is known; of several that match, the first counts."""
-    import tomllib
-
-    text = files("nsw.readers").joinpath("data/messages.toml").read_text(encoding="utf-8")
-    rows = tomllib.loads(text)["message"]
     return tuple(
-        Message(**row | {"tools": frozenset(row["tools"]), "pattern": re.compile(row["pattern"])}) for row in rows
+        Message(**row | {"tools": frozenset(row["tools"]), "pattern": re.compile(row["pattern"])})
+        for row in toml_data("readers/data/messages.toml")["message"]
     )
 
 

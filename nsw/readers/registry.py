@@ -10,14 +10,12 @@ Another package registers a module with `FORMAT`, a `Format` of this file, and t
 from __future__ import annotations
 
 import importlib
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
 from itertools import chain
 from typing import Final
 
-from nsw.resources import entry_points_of
+from nsw.resources import entry_points_of, toml_data
 
 GROUP: Final = "nsw.readers"
 
@@ -68,8 +66,7 @@ _BLANKS = b"\xef\xbb\xbf\xff\xfe\0 \t\r\n\x0b\x0c"  # byte-order marks are left 
 
 def _read_own_formats() -> tuple[Format, ...]:
     """The formats of data/formats.toml, in its order."""
-    text = files("nsw.readers").joinpath("data/formats.toml").read_text(encoding="utf-8")
-    content = tomllib.loads(text)
+    content = toml_data("readers/data/formats.toml")
     formats = []
     for row in content["format"]:
         names = [content["groups"][name[1:]] if name.startswith("*") else [name] for name in row["tables"]]

@@ -11,11 +11,13 @@ import re
 import shlex
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from nsw.errors import CommandResult, Diagnostic, NswError, RefusedError, UsageError
 from nsw.recipe.units import Fault, format_duration, parse_duration
+from nsw.resources import csv_rows
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission, spans
 
 if TYPE_CHECKING:
@@ -138,12 +140,29 @@ class Queue:
     other_kinds: tuple[str, ...] = ()
 
 
-KnownRefusal: TypeAlias = "tuple[str, str | None, str | None]"  # as `explained` takes it
+# what a command says when it refuses (a pattern), the key of `resources` that asks for that, and what to do
+KnownRefusal: TypeAlias = "tuple[str, str | None, str | None]"
 
 
-def explain_refusal(message: str, known_refusals: Iterable[KnownRefusal]) -> Refusal | None:
+@cache
+def known_refusals(system: str) -> tuple[KnownRefusal, ...]:
+    """The rows of refusals.csv of a batch system, in the order in which they are tried."""
+    rows = csv_rows("schedulers/refusals.csv")
+    return tuple(
+        (row["said"], row["key"] or None, row["what_to_do"] or None) for row in rows if row["scheduler"] == system
+    )
+
+
+@cache
+def refused_options(system: str) -> dict[str, str]:
+    """The options of a batch system that a line of the recipe's own may not have, each with the reason."""
+    rows = csv_rows("schedulers/refused_options.csv")
+    return {row["option"]: row["reason"] for row in rows if row["scheduler"] == system}
+
+
+def explain_refusal(message: str, known: Iterable[KnownRefusal]) -> Refusal | None:
     """The refusal in these words, with the key and the hint of the first pattern that fits; None where none does."""
-    for pattern, key, hint in known_refusals:
+    for pattern, key, hint in known:
         if re.search(pattern, message, re.IGNORECASE):
             return Refusal(message, key, hint)
     return None

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
-    KnownRefusal,
     Line,
     Queue,
     Refusal,
@@ -23,8 +22,10 @@ from nsw.schedulers.adapter import (
     Watched,
     explain_refusal,
     job_ids,
+    known_refusals,
     parse_time_limit,
     refused_option,
+    refused_options,
     split_words,
 )
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
@@ -87,52 +88,10 @@ _STARTS: Final = {
 }
 
 
-# what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
-# counts, and nothing was submitted when one of them is printed
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    (r"non-existent queue|queue is (draining|dead)|queue \S+ does not exist", "queue",
-     "`qstat -Q` lists the queues, their states and limits"),
-    (r"not (a member|allowed|permitted|in).*queue|queue.*(not permitted|access)", "queue",
-     "`qstat -Q` says who may use a queue"),
-    (r"walltime (less|greater) than|invalid time specification|'time' not provided", "time",
-     "`qstat -Q` lists the queues' limits; Cobalt accepts no job under 5 minutes"),
-    (r"node count out of realistic range|'nodecount' not provided|nodes?\b.*(limit|greater|less)", "nodes",
-     "`qstat -Q` lists the queues' limits"),
-    (r"filesystem", "extra",
-     "such as extra: ['#COBALT --attrs filesystems=home,eagle'], in the recipe or for the site"),
-    (r"\b(mcdram|numa) \S+ not valid|Improperly formatted argument to attrs|Multiple --attrs", "extra",
-     "see extra: ['#COBALT --attrs NAME=VALUE:NAME=VALUE']"),
-    (r"project|allocation|account", "account", "name a project of yours on this machine"),
-    ((r"no such option|takes no value|requires? (an|\d) argument|ambiguous option|Specifed mode|Invalid umask|"
-      r"Improperly formatted|invalid \w+ value"), "extra", "see the head of the job script: `nsw render`"),
-    (r"not found, or is not a file|is not executable|directory \S+ does not exist", None,
-     "was the campaign's remote folder removed?"),
-    (r"\bFilter \S+ failed", None, "a filter of the site refused the job"),
-    (r"<Fault 100[14]: |in system\.validate_job", None, None),
-)  # fmt: skip
-
 _LEAST_MINUTES: Final = 5  # Cobalt refuses less
 _CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, as in `[...]` of a regular expression
 
-# options that a line of the recipe's own may not have, each with the reason
-_FORBIDDEN_OPTIONS: Final = {
-    ("-n", "--nodecount"): "nsw asks for the nodes that resources.nodes says",
-    ("-t", "--time"): "nsw requests the time that a job's runs need: set resources.time, the time of one run",
-    ("--jobname",): "nsw finds its jobs by the names that it gives them",
-    ("-O", "--outputprefix"): "nsw looks for the job's files where it told Cobalt to write them",
-    ("-o", "--output"): "`nsw logs` prints the job's output, which it looks for where nsw told Cobalt to write it",
-    ("-e", "--error"): "`nsw logs` shows what the job prints, with its errors",
-    ("--debuglog",): "nsw reads how a job ended in the .cobaltlog that it named itself",
-    ("--cwd",): "nsw names the folder of the job's files itself",
-    ("-I", "--interactive"): "an interactive job would wait for a terminal",
-    ("-h", "--held"): "the job would never start",
-    ("--mode",): "a job of nsw is a script",
-    ("--env",): "Cobalt writes --env values into its logs; write the variables into the recipe's app.env",
-    ("--dependencies",): "a job of Cobalt whose dependency failed waits for ever; nsw sets the order itself",
-    ("-v", "-d", "--debug", "--verbose"): "qsub would print more than the job's id",
-}  # fmt: skip
 _KEYS: Final = {"-q": "queue", "-A": "account"}  # of `resources`
-_REFUSED: Final = {option: reason for options, reason in _FORBIDDEN_OPTIONS.items() for option in options}
 
 
 class Cobalt(Adapter):
@@ -228,8 +187,8 @@ class Cobalt(Adapter):
         # the queue manager's own sentence goes before what a filter that let the job pass has printed
         faults = [match["said"] for match in _FAULT.finditer(result.stderr)]
         reason = "; ".join(faults or [line for line in complaints if not _FILTER.fullmatch(line)])
-        matched_refusal = explain_refusal(reason, _REFUSALS) or explain_refusal(
-            result.stderr, (pattern for pattern in _REFUSALS if not pattern[1])
+        matched_refusal = explain_refusal(reason, known_refusals("cobalt")) or explain_refusal(
+            result.stderr, (pattern for pattern in known_refusals("cobalt") if not pattern[1])
         )
         return replace(matched_refusal, message="; ".join(complaints)) if matched_refusal else None
 
@@ -403,7 +362,7 @@ def _split_options(line: str) -> tuple[list[str], list[str]]:
         option, equals, value = word.partition("=")
         if not option.startswith("--") and option.startswith("-"):
             option, value = word[:2], word[2:]
-        if reason := _REFUSED.get(option):
+        if reason := refused_options("cobalt").get(option):
             raise refused_option(option, reason)
         if option == "--attrs":
             attrs += (value if equals else words.pop(0) if words else "").split(":")

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.schedulers.adapter import (
     Adapter,
-    KnownRefusal,
     Line,
     Refusal,
     Request,
     Watched,
     explain_refusal,
     job_ids,
+    known_refusals,
+    refused_options,
 )
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
@@ -36,22 +37,6 @@ _DELIMITER: Final = "^"  # which the last field, free text, may hold
 _FORMAT: Final = _DELIMITER.join(f"{{{field}}}" for field in _FIELDS)
 _EACH: Final = 'code=0; for job; do flux job urgency "$job" {} || code=$?; done; exit "$code"'
 _ERROR: Final = re.compile(r"^flux[- ]batch: (?:error|ERROR): (?:\[Errno \d+\] )?(.+)", re.MULTILINE)
-# what flux batch refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    (r"not a valid queue|invalid queue|job submission to \S+ is disabled", "queue", "`flux queue status` lists them"),
-    (r"bank", "account", "set account in the recipe's resources or for the site"),
-    (r"unsatisfiable request", None, "`flux resource list` lists what the instance has"),
-    (r"(?:duration|time limit).*exceeds", "time", "`flux queue list` lists the limits"),
-    (r"unrecognized arguments|invalid choice|expected one argument|not allowed with", "extra",
-     "see the head of the job script: `nsw render`"),
-)  # fmt: skip
-# options that a line of the recipe's own may not have, with the reason where there is another than that nsw sets them
-_OPTIONS: Final = frozenset({"-t", "--time-limit", "--job-name", "--output", "--error", "--urgency", "--dependency",
-                             "--dry-run", "--wrap", "--flags"})  # fmt: skip
-_REASONS: Final = {
-    "-t": "resources.time sets it", "--time-limit": "resources.time sets it",
-    "--urgency": "`nsw throttle` changes it", "--dry-run": "nothing would be submitted",
-}  # fmt: skip
 _PLAIN: Final = r"[A-Za-z0-9_.,@+/-]+"
 _PENDING: Final = frozenset({"NEW", "DEPEND", "PRIORITY", "SCHED"})
 
@@ -117,8 +102,8 @@ class Flux(Adapter):
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
         for option, _ in self.options_in(line):
-            if option in _OPTIONS:
-                return option, _REASONS.get(option, "nsw sets it itself")
+            if reason := refused_options("flux").get(option):
+                return option, reason
         return None
 
     def submit_command(self, request: Request) -> list[str]:
@@ -136,7 +121,7 @@ class Flux(Adapter):
         match = _ERROR.search(result.stderr)
         if match is None or result.returncode <= 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        return explain_refusal(match[1].strip(), _REFUSALS)
+        return explain_refusal(match[1].strip(), known_refusals("flux"))
 
     # --- asking -------------------------------------------------------------------------------------------
 

@@ -27,13 +27,11 @@ import tempfile
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError
-from nsw.resources import user_folder
+from nsw.resources import shipped_text, user_folder
 from nsw.safe_files import open_plain, read_text
 from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
 from nsw.schedulers.model import (
@@ -710,9 +708,4 @@ def _parse_supervisor_state(state: str) -> Answer:
 
 
 def _supervisor_command(*words: object) -> list[str]:
-    return ["bash", "-c", _supervisor_script(), "nsw", *map(str, words)]
-
-
-@lru_cache(maxsize=1)
-def _supervisor_script() -> str:
-    return files("nsw.schedulers").joinpath("host_supervisor.sh").read_text(encoding="utf-8")
+    return ["bash", "-c", shipped_text("schedulers/host_supervisor.sh"), "nsw", *map(str, words)]

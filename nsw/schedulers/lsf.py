@@ -15,7 +15,6 @@ from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
-    KnownRefusal,
     Line,
     Refusal,
     Request,
@@ -23,6 +22,7 @@ from nsw.schedulers.adapter import (
     directive_value,
     explain_refusal,
     job_ids,
+    known_refusals,
     split_words,
     task_words,
 )
@@ -43,19 +43,6 @@ _HOLD: Final = (
 )
 _LONGEST_ARRAY: Final = 1000  # MAX_JOB_ARRAY_SIZE unless the cluster says otherwise
 _BY_NAME: Final = 'code=0; for name; do bhist -a -n 0 -l -J "$name" || code=$?; done; exit "$code"'
-# what bsub refuses -> the key of `resources` that asks for it, and what to do; the first that fits counts
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    (r"no such queue|use the queue|queue is closed", "queue", "`bqueues -u $USER` lists the queues that you may use"),
-    (r"run ?(?:time)? ?limit|RUNLIMIT", "time", "`bqueues -l QUEUE` lists RUNLIMIT"),
-    (r"project", "account", "set account in the recipe's resources or for the site"),
-    (r"reservation", "reservation", "`brsvs` lists the reservations"),
-    (r"gpu", "gpus", "`bhosts -gpu` lists what the hosts have"),
-    (r"memory|MEMLIMIT", "memory", "`bqueues -l QUEUE` lists MEMLIMIT"),
-    (r"too many (?:processors|tasks)|PROCLIMIT|TASKLIMIT", "tasks", "`bqueues -l QUEUE` lists TASKLIMIT"),
-    (r"array", None, "lower limits.max_array of the site"),
-    (r"queue", "queue", "`bqueues -u $USER` lists the queues that you may use"),
-    (r"resource requirement|bad argument|illegal option", "extra", "see the head of the job script: `nsw render`"),
-)
 # options that a line of the recipe's own may not have, with the reason where there is another than that nsw sets them
 _OPTIONS: Final = re.compile("J|Jd|oo?|eo?|w|Zs|i|env|K|H|W|I.*")
 _REASONS: Final = {
@@ -201,7 +188,7 @@ class Lsf(Adapter):
         if unsure or _NOT_SUBMITTED not in result.stderr or self.parse_submitted(result) is not None:
             return None
         complaints = "; ".join(self.complaints(result))
-        return explain_refusal(complaints, _REFUSALS) or Refusal(complaints)
+        return explain_refusal(complaints, known_refusals("lsf")) or Refusal(complaints)
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end: `LSF is down. Please wait ...`."""

@@ -19,7 +19,6 @@ from nsw.recipe.units import format_clock, format_memory
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
-    KnownRefusal,
     Line,
     Queue,
     Refusal,
@@ -28,9 +27,11 @@ from nsw.schedulers.adapter import (
     directive_value,
     explain_refusal,
     job_ids,
+    known_refusals,
     limit_words,
     parse_time_limit,
     refused_option,
+    refused_options,
     split_words,
     task_words,
 )
@@ -111,43 +112,6 @@ _HOLDS: Final = {
 _TRIED_TOO_OFTEN = "too many failed attempts"
 
 
-# what qsub says when it refuses -> the key of `resources` that asks for it, and what to do; the first that fits
-# counts; sites' hooks write sentences of their own, often of several lines
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    (r"cannot be used with|Resource invalid in|duplicated resource", "extra",  # before its line's own words
-     "nsw writes -l select; write what the line asks for into a select of your own, or into resources"),
-    (r"filesystem", "extra", "such as extra: ['#PBS -l filesystems=home:eagle'], in the recipe or for the site"),
-    (r"unknown queue", "queue", "`qstat -Q` lists the queues"),
-    (r"queue is not enabled", "queue", "`qstat -Q` says which queues take jobs"),
-    (r"(access to|denied).*queue|queue.*(access|denied|not (allowed|authorized))", "queue",
-     "`qstat -Qf QUEUE` says who may use it"),
-    (r"unauthorized request", "queue",
-     ("the queue's access list (acl_users, acl_groups, acl_hosts) does not name you: `qstat -Qf QUEUE` shows it;"
-      " name another queue, or ask the site for access")),
-    (r"rejected by all possible destinations", "queue",
-     "nodes and time of the job fit no queue behind this one: `qstat -Qf` lists their limits"),
-    (r"Resource_List\.walltime|wall ?time|time limit", "time",
-     "`qstat -Qf QUEUE` lists resources_max.walltime and resources_min.walltime"),
-    (r"account|project|allocation", "account", "set account in the recipe's resources or for the site"),
-    (r"violates queue and/or server resource limits", "time",
-     ("PBS does not say which: `qstat -Qf QUEUE` lists resources_max and resources_min of walltime, nodect, ncpus"
-      " and ngpus")),
-    (r"unknown resource:?.*ngpus", "gpus",
-     "this PBS has no resource ngpus: write the chunks in the site's words, extra: ['#PBS -l select=...']"),
-    (r"unknown resource", "extra", "`qstat -Qf` and the site's pages name its resources"),
-    (r"ngpus", "gpus", "`pbsnodes -a` lists what the nodes have"),
-    (r"Resource_List\.mem|\bmem(ory)?\b", "memory", "`pbsnodes -a` lists what the nodes have"),
-    (r"nodect|nodes?\b", "nodes", "`qstat -Qf QUEUE` lists resources_max.nodect"),
-    (r"illegal attribute or resource value", "extra",
-     "see -l select and -l place at the head of the job script: `nsw render`"),
-    (r"illegal -j value", None,
-     "this PBS accepts no such array; limits: {max_array: 1} of the site submits jobs one by one"),
-    (r"exceeds server or queue size limit", None, "lower limits.max_array of the site"),
-    (r"illegal -\w value|directive error|invalid option", "extra",
-     "see the head of the job script: `nsw render`"),
-    (r"bad [ug]id", None, "this user may not run jobs here; ask the site"),
-)  # fmt: skip
-
 # exit statuses of qsub that are its verdict: of its own, of a hook (32), of the server (an error number modulo 256:
 # 15004 and up, and from 15104 on those of select and place)
 _VERDICT: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 12, 32, 38, *range(148, 160), *range(164, 202), 227, 236, 241}) - {
@@ -156,26 +120,6 @@ _VERDICT: Final = frozenset({1, 2, 3, 4, 5, 6, 7, 12, 32, 38, *range(148, 160), 
     185,
 }
 
-# options that a line of the recipe's own may not have, each with the reason
-_REFUSED = {
-    "J": "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
-    "N": "nsw finds its jobs by the names that it gives them",
-    "o": "`nsw logs` prints the job's output, which it looks for where nsw told PBS to write it",
-    "e": "`nsw logs` shows what the job prints, with its errors",
-    "j": "`nsw logs` shows what the job prints, with its errors",
-    "v": "nsw's own -v would replace it; write the variables into the recipe's app.env",
-    "I": "an interactive job would wait for a terminal",
-    "z": "qsub would not print the job's id",
-    "h": "the job would never start; `nsw run` holds nothing back",
-    "C": "the directives that nsw writes begin with #PBS",
-    "S": "the job script is bash",
-    "t": "-t is Torque's; PBS has -J, which nsw writes itself",
-}
-_REFUSED_ATTRIBUTES = {
-    "block": "qsub would wait for the job's end, and nsw could submit nothing else",
-    "depend": "nsw sets the dependencies itself",
-    "stageout": "nsw fetches what the runs left",
-}
 _CHUNK = re.compile(r"[A-Za-z][\w.-]*=[\w.,-]+(:[A-Za-z][\w.-]*=[\w.,-]+)*")
 _PLAIN = r"[A-Za-z0-9_.,:@%+/=*^~-]+"
 
@@ -290,12 +234,12 @@ class Pbs(Adapter):
         Raises:
             RefusedError: It sets the walltime.
         """
+        refused = refused_options("pbs")
         for letter, value in _directive_options(line):
-            reason = _REFUSED.get(letter)
+            reason = refused.get(letter)
             if letter == "W":
-                reason = next(
-                    (_REFUSED_ATTRIBUTES[n] for n in _resource_names(value) if n in _REFUSED_ATTRIBUTES), None
-                )
+                attributes = (f"W {name}" for name in _resource_names(value))
+                reason = next((refused[attribute] for attribute in attributes if attribute in refused), None)
             if letter == "l" and "walltime" in _resource_names(value):
                 reason = "nsw requests the time that a job's runs need"
                 raise refused_option("-l walltime", reason, "set resources.time, the time of one run")
@@ -329,7 +273,7 @@ class Pbs(Adapter):
         if self.transient(result) or begin is None:
             return None
         complaints = "; ".join(self.complaints(replace(result, stderr=result.stderr[begin.start() :])))
-        return explain_refusal(complaints, _REFUSALS) or Refusal(complaints)
+        return explain_refusal(complaints, known_refusals("pbs")) or Refusal(complaints)
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many subjobs of an array run at a time."""

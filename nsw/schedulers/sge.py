@@ -14,13 +14,14 @@ from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers.adapter import (
     Adapter,
-    KnownRefusal,
     Line,
     Refusal,
     Request,
     Watched,
     explain_refusal,
     job_ids,
+    known_refusals,
+    refused_options,
     split_words,
     task_words,
 )
@@ -35,19 +36,9 @@ _REFUSED: Final = re.compile(
     r"^(?:Unable to run job: (?!warning)|qsub: (?=Unknown option|invalid option)|(?=Unable to read script file))(.+)",
     re.MULTILINE,
 )
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    ("queue", "queue", None),
-    ("project", "account", None),
-    ("unknown resource", "extra", "`qconf -sc` lists the site's; name its GPUs in extra: ['#$ -l NAME_gpu=1']"),
-    ("resource|parallel environment|option", "extra", None),
-    ("Unable to read script file", None, "was the campaign's folder on the site removed?"),
-)
 _SEPARATOR: Final = re.compile(r"^=+$", re.MULTILINE)
 _NOT_FOUND: Final = re.compile(r"^error: job (?:id|name) \S+ not found", re.MULTILINE)
 _EACH: Final = 'code=0; for job; do qacct -j "$job" || code=$?; done; exit "$code"'
-_OPTIONS: Final = frozenset(
-    {"N", "o", "e", "j", "t", "tc", "sync", "hold_jid", "hold_jid_ad", "terse", "S", "h", "now"}
-)
 _LIMIT: Final = "37"
 # `failed` of qacct -> in words
 _FAILED: Final = {
@@ -136,8 +127,8 @@ class Sge(Adapter):
         for option in re.findall(r"\s-([A-Za-z_]+)", line):
             if option == "l" and "h_rt" in line:
                 return "-l", "resources.time sets h_rt"
-            if option in _OPTIONS:
-                return f"-{option}", "nsw sets it itself"
+            if reason := refused_options("sge").get(option):
+                return f"-{option}", reason
         return None
 
     def submit_command(self, request: Request) -> list[str]:
@@ -158,7 +149,7 @@ class Sge(Adapter):
         match = _REFUSED.search(result.stderr)
         if match is None or result.returncode == 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        return explain_refusal(match[1].strip(), _REFUSALS) or Refusal(match[1].strip())
+        return explain_refusal(match[1].strip(), known_refusals("sge")) or Refusal(match[1].strip())
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import format_clock, format_memory
+from nsw.resources import csv_rows
 from nsw.schedulers import slurm_nodes
 from nsw.schedulers.adapter import (
     Adapter,
     Facts,
-    KnownRefusal,
     Line,
     Queue,
     Refusal,
@@ -23,8 +23,10 @@ from nsw.schedulers.adapter import (
     Watched,
     explain_refusal,
     job_ids,
+    known_refusals,
     limit_words,
     parse_time_limit,
+    refused_options,
     split_words,
     task_words,
 )
@@ -69,94 +71,23 @@ _UNUSABLE: Final = (
     "|Unable to establish control machine address|authentication error|SlurmctldHost"
     "|Incompatible versions of client and server code"
 )
-# options that a line of the recipe's own may not have, each with the reason
-_FORBIDDEN_OPTIONS: Final = {
-    ("--array", "-a"): "nsw makes the arrays itself, as limits.max_array and limits.max_in_flight say",
-    ("--clusters", "--cluster", "-M"): "nsw asks the cluster of its own login node, and would take the job for lost",
-    ("--test-only",): "nothing would be submitted; `nsw plan` asks whether the jobs would be accepted",
-    ("--wait", "-W"): "sbatch would wait for the job's end, and nsw could submit nothing else",
-    ("--job-name", "-J"): "nsw finds its jobs by the names that it gives them",
-    ("--output", "-o"): "`nsw logs` prints the job's output, which it looks for where nsw told Slurm to write it",
-    ("--comment",): "it holds the campaign's id, by which all jobs of a campaign are known",
-    ("--open-mode",): "what a job printed before it was put back into the queue is kept",
-}
-_REFUSED: Final = {option: reason for options, reason in _FORBIDDEN_OPTIONS.items() for option in options}
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.,:@%+/=*|&()\[\]~^!<>-]+")
-
-_RELEASE: Final = "`scontrol release JOB` would have released it; `nsw retry` submits it again"
-# states in which a job waits until somebody lets it go, with what to do
-_HOLD_HINTS: Final = {
-    "REQUEUE_HOLD": _RELEASE,
-    "SPECIAL_EXIT": _RELEASE,
-    "RESV_DEL_HOLD": "name another one, or none, in resources.reservation",
-}
-_Q, _R, _E = Phase.QUEUED, Phase.RUNNING, Phase.ENDED
-
-# state -> phase and, of an end that was not good, a sentence
-_STATES: Final[dict[str, tuple[Phase, str | None]]] = {
-    "PENDING": (_Q, None),
-    "CONFIGURING": (_Q, "its nodes are being made ready"),
-    "REQUEUED": (_Q, "put back into the queue"),
-    "REQUEUE_FED": (_Q, "put back into the queue by the federation"),
-    "REQUEUE_HOLD": (_Q, "put back into the queue and held"),
-    "SPECIAL_EXIT": (_Q, "put back into the queue and held, after a special exit"),
-    "RESV_DEL_HOLD": (_Q, "its reservation was deleted, and Slurm holds it"),
-    "POWER_UP_NODE": (_Q, "its nodes are being powered up"),
-    "RUNNING": (_R, None),
-    "COMPLETING": (_R, None),  # its processes may still write
-    "STAGE_OUT": (_R, "its files are being staged out"),
-    "SIGNALING": (_R, None),
-    "SUSPENDED": (_R, "suspended by the scheduler"),
-    "STOPPED": (_R, "stopped; it keeps its processors"),
-    "RESIZING": (_R, None),
-    "EXPEDITING": (_Q, None),
-    "COMPLETED": (_E, None),
-    "FAILED": (_E, "the job failed"),
-    "TIMEOUT": (_E, "the job was over its time limit"),
-    "CANCELLED": (_E, "the job was cancelled"),
-    "NODE_FAIL": (_E, "a node of the job failed"),
-    "OUT_OF_MEMORY": (_E, "the job ran out of memory"),
-    "PREEMPTED": (_E, "the job was preempted by another one"),
-    "BOOT_FAIL": (_E, "a node of the job did not boot"),
-    "DEADLINE": (_E, "the job's deadline passed"),
-    "LAUNCH_FAILED": (_E, "the job could not be launched"),
-    "RECONFIG_FAIL": (_E, "a node of the job could not be reconfigured"),
-    # of a federation: this cluster does not know how it goes there, so that the run's own file decides
-    "REVOKED": (Phase.UNKNOWN, "a sibling cluster runs it, and this one does not see how it goes there"),
-}
-
-
-# what squeue gives as the reason of an end and its state has said already
-_STATE_REASONS = {
-    "TIMEOUT": "TimeLimit",
-    "OUT_OF_MEMORY": "OutOfMemory",
-    "NODE_FAIL": "NodeFail",
-    "PREEMPTED": "Preempted",
-    "DEADLINE": "DeadLine",
-    "FAILED": "NonZeroExitCode",
-}
-# the reasons of ends; after a hold, a requeue or a wait for others Slurm keeps that one, be the job over
-_OF_ENDS: Final = frozenset(
-    {"DependencyNeverSatisfied", "JobLaunchFailure", "NonZeroExitCode", "TimeLimit", "OutOfMemory", "SystemFailure",
-     "InactiveLimit", "RaisedSignal", "NodeFail", "Preempted", "DeadLine"}
-)  # fmt: skip
-# and those that are reasons to wait as well: where somebody cancelled the job they are left from before
-_OF_FAILURES: Final = frozenset(
-    {"NodeDown", "PartitionDown", "BadConstraints", "InvalidAccount", "InvalidQOS", "BurstBufferOperation"}
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a job waits: a sentence, and of one that will wait for ever what to do.
 
-    `may_run`: an earlier launch of it may run all the same.
+    `may_run`: an earlier launch of it may run all the same. `of`: whether it is a reason to wait (`wait`), of an end
+    (`end`; after a hold, a requeue or a wait for others Slurm keeps the reason to wait, be the job over), or of
+    `either`: where somebody cancelled the job such a one is left from before.
     """
 
     sentence: str
     todo: str | None = None
     may_run: bool = False
     held: bool = False  # by its user
+    of: str = "wait"
 
     @property
     def never(self) -> bool:
@@ -164,79 +95,35 @@ class Reason:
         return self.todo is not None
 
 
+@cache
+def _states() -> dict[str, dict[str, str]]:
+    """The rows of slurm_states.csv by state: its phase, and a sentence where it is no plain one.
+
+    `reason` is what squeue gives as the reason of an end and the sentence has said already; `what_to_do` is there of
+    states in which a job waits until somebody lets it go. A job that COMPLETING is said of may still write. Of one
+    that a sibling cluster of a federation runs (REVOKED) the run's own file decides.
+    """
+    return {row["state"]: row for row in csv_rows("schedulers/slurm_states.csv")}
+
+
+@cache
+def _reasons() -> dict[str, Reason]:
+    """What the reasons of slurm_reasons.csv mean."""
+    return {
+        row["reason"]: Reason(
+            row["sentence"],
+            row["what_to_do"] or None,
+            may_run=row["mark"] == "may run",
+            held=row["mark"] == "held",
+            of=row["of"],
+        )
+        for row in csv_rows("schedulers/slurm_reasons.csv")
+    }
+
+
 _SMALLER = "ask for less in the recipe's resources"
 _OTHER_ACCOUNT = "name another account or qos, or ask the site for more"
 
-_REASONS: Final[dict[str, Reason]] = {
-    "Priority": Reason("others in the queue come first"),
-    "Resources": Reason("waits for free nodes"),
-    "Dependency": Reason("waits for the job that it depends on"),
-    "DependencyNeverSatisfied": Reason(
-        "the job that it depends on can no longer end as needed", "see why that one failed, then `nsw retry`"
-    ),
-    "BeginTime": Reason("its begin time lies ahead (after a requeue Slurm waits two minutes)"),
-    "Licenses": Reason("waits for a licence"),
-    "ReservationLicenses": Reason("the licences it needs are reserved"),
-    "Cleaning": Reason("its earlier try is being cleaned up"),
-    "Prolog": Reason("its prolog runs"),
-    "Reservation": Reason("waits for its reservation to begin"),
-    "ReservationDeleted": Reason("its reservation was deleted", "name another one, or none, in resources.reservation"),
-    "InvalidAccount": Reason("its account is not valid any more", "name another one in resources.account"),
-    "InvalidQOS": Reason("its QOS is not valid any more", "name another one in resources.qos"),
-    "JobHeldUser": Reason("held by the user: `scontrol release JOB` releases it", held=True),
-    "JobHeldAdmin": Reason("held by an administrator, who can say why"),
-    "JobHoldMaxRequeue": Reason("put back into the queue too often, and held", _RELEASE),
-    "job requeued in held state": Reason("put back into the queue and held", _RELEASE),
-    "launch failed requeued held": Reason(
-        "its launch failed, and Slurm holds it until an administrator looks at the node",
-        "report it to the site's support; `nsw retry` tries other nodes", may_run=True,
-    ),
-    "JobArrayTaskLimit": Reason("waits for other tasks of its array (the campaign's limit)"),
-    "NodeDown": Reason("a node that it needs is down"),
-    "ReqNodeNotAvail": Reason("a node that it needs is down, drained or reserved"),
-    "NonZeroExitCode": Reason("it ended with a non-zero exit status"),
-    "PartitionDown": Reason("its partition is down"),
-    "PartitionInactive": Reason("its partition accepts no jobs now"),
-    "PartitionConfig": Reason(
-        "the partition does not allow such a job", "`scontrol show partition` says what it allows"
-    ),
-    "PartitionNodeLimit": Reason("it asks for more nodes than its partition has or allows", "lower resources.nodes"),
-    "PartitionTimeLimit": Reason("it asks for more time than its partition allows", "lower resources.time"),
-    "AccountNotAllowed": Reason("its account is not allowed in this partition", "name another partition or account"),
-    "QOSNotAllowed": Reason(
-        "its QOS is not allowed in this partition or for this account", "name another qos, partition or account"
-    ),
-    "BadConstraints": Reason("no node satisfies what it asks for", "`sinfo -o '%N %f %G'` lists what nodes have"),
-    "MaxMemPerLimit": Reason("it asks for more memory than the site allows a CPU or node", "lower resources.memory"),
-    "DeadLine": Reason("it cannot end before its deadline", "move the deadline, or lower resources.time"),
-    "FrontEndDown": Reason("the front end is down"),
-    "BlockMaxError": Reason("too many blocks failed on its nodes"),
-    "BlockFreeAction": Reason("its blocks are being freed"),
-    "BurstBufferResources": Reason("waits for room in the burst buffer"),
-    "BurstBufferStageIn": Reason("its files are being copied into the burst buffer"),
-    "BurstBufferOperation": Reason(
-        "an operation of the burst buffer failed for it, and Slurm holds it", "see resources.extra; then `nsw retry`"
-    ),
-    "FedJobLock": Reason("waits for the federation"),
-    "SchedDefer": Reason("the scheduler is set to look at it later"),
-    "PowerNotAvail": Reason("waits for power"),
-    "PowerReserved": Reason("the power it needs is reserved"),
-    "MaxPoweredUpNodes": Reason("as many nodes are powered up as may be"),
-    "MpiPortsBusy": Reason("waits for free MPI ports"),
-    "NodesBusy": Reason("its nodes are busy"),
-    "WaitingForScheduling": Reason("the scheduler has not looked at it yet"),
-    "None": Reason(""),
-    "JobLaunchFailure": Reason("Slurm could not launch it: is its output folder there, and is the node well?"),
-    "TimeLimit": Reason("it was over its time limit"),
-    "OutOfMemory": Reason("it ran out of memory"),
-    "SystemFailure": Reason("Slurm, a node or a file system failed"),
-    "InactiveLimit": Reason("it was inactive for too long"),
-    "RaisedSignal": Reason("a signal ended it"),
-    "NodeFail": Reason("a node failed"),
-    "Preempted": Reason("it was preempted"),
-    "AccountingPolicy": Reason("a rule of the accounting holds it for now"),
-    "QOSUsageThreshold": Reason("the QOS's usage threshold is passed"),
-}  # fmt: skip
 
 # how a resource is called in a reason -> how it is asked for, what its minutes are called
 _RESOURCE_WORDS = {
@@ -277,43 +164,6 @@ _BEGINNINGS = {
     "launch failed requeued held": "launch failed requeued held",
     "RaisedSignal": "RaisedSignal",
 }
-
-# what sbatch says when it refuses -> the key of `resources` that asks for it, and what to do
-_REFUSALS: Final[tuple[KnownRefusal, ...]] = (
-    ("invalid partition", "partition", "`sinfo -s` lists the partitions"),
-    ("not permitted to use this partition", "partition", "`scontrol show partition` says who may use it"),
-    ("Required partition not available", "partition", "`sinfo -s` says which partitions are up"),
-    ("Requested partition configuration not available", "partition", "`sinfo -s` lists the partitions"),
-    ("Invalid account or account/partition", "account", "`sacctmgr show assoc user=$USER` lists your accounts"),
-    ("Invalid qos", "qos", "`sacctmgr show qos format=name` lists them"),
-    ("Invalid feature specification", "constraint", "`sinfo -o '%N %f'` lists the nodes' features"),
-    ("reservation is invalid", "reservation", "`scontrol show reservation` lists them"),
-    ("access to requested reservation", "reservation", "`scontrol show reservation` says who may use it"),
-    ("Invalid generic resource", "gres", "`sinfo -o '%N %G'` lists what the nodes have"),
-    ("Invalid GRES", "gres", "a typed and an untyped request of GPUs contradict each other"),
-    ("Memory specification", "memory", "`sinfo -o '%P %m'` lists the nodes' memory"),
-    ("Memory required by task", "memory", "`sinfo -o '%P %m'` lists the nodes' memory"),
-    ("Requested time limit is invalid", "time", "`sinfo -o '%P %l'` lists the partitions' limits"),
-    ("time limit exceeds", "time", "`sinfo -o '%P %l'` lists the partitions' limits"),
-    ("Node count specification invalid", "nodes", "`sinfo -o '%P %D'` lists the partitions' nodes"),
-    ("More processors requested", "cpus_per_task", "`sinfo -o '%P %c'` lists the nodes' CPUs"),
-    ("CPU count per node can not be satisfied", "cpus_per_task", "`sinfo -o '%P %c'` lists the nodes' CPUs"),
-    ("Requested node configuration is not available", "gpus",
-     "no node has that many GPUs and CPUs and that much memory: `sinfo -o '%N %G %c %m'`"),
-    ("Unable to allocate resources", "gpus", "`sinfo -o '%N %G %c %m'` lists what the nodes have"),
-    ("Invalid job array specification", None,
-     "an array is larger than MaxArraySize, or of heterogeneous jobs, which cannot be: limits.max_array: 1"),
-    ("Invalid directive found in batch script", "extra", "see the head of the job script: `nsw render`"),
-    ("unrecognized option", "extra", "see the head of the job script: `nsw render`"),
-    ("option requires an argument", "extra", "see the head of the job script: `nsw render`"),
-    ("Invalid wckey", "extra", "`sacctmgr show wckey` lists them"),
-    ("Invalid license specification", "extra", "`scontrol show licenses` lists them"),
-    ("Job dependency problem", "extra", "a job that the line names is not known to Slurm"),
-    ("Access/permission denied", None, None),
-    ("Failed to validate job spec", None, None),
-    ("does not look like a batch script", None, None),
-    ("Unable to open file", None, "was the campaign's folder on the site removed?"),
-)  # fmt: skip
 
 
 class Slurm(Adapter):
@@ -415,7 +265,8 @@ class Slurm(Adapter):
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
-        return next(((option, _REFUSED[option]) for option in _option_names(line) if option in _REFUSED), None)
+        refused = refused_options("slurm")
+        return next(((option, refused[option]) for option in _option_names(line) if option in refused), None)
 
     def submit_command(self, request: Request) -> list[str]:
         """The sbatch of a submission: an array when it holds several tasks."""
@@ -447,7 +298,7 @@ class Slurm(Adapter):
         if self.transient(result) or was_not_sent(result) or not _VERDICT.search(result.stderr):
             return None
         complaints = "; ".join(self.complaints(result))
-        return explain_refusal(complaints, _REFUSALS) or Refusal(complaints, certain=False)
+        return explain_refusal(complaints, known_refusals("slurm")) or Refusal(complaints, certain=False)
 
     def test_command(self, script: str) -> list[str]:
         """Ask whether and when a script could run, without submitting it."""
@@ -649,10 +500,13 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
         limit: The job's time limit, as squeue prints it.
     """
     word = state.split(" ", 1)[0].rstrip("+").upper()  # CANCELLED by 1000
-    phase, ended = _STATES.get(word, (Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know"))
+    row = _states().get(word)
+    if row is None:
+        return Answer(Phase.UNKNOWN, f"Slurm says {state}, which nsw does not know")
+    phase, ended = Phase(row["phase"]), row["sentence"] or None
     cause = reason_of(reason)
     if phase is Phase.ENDED:
-        is_new = cause is not None and reason != _STATE_REASONS.get(word) and _is_end_reason(word, reason)
+        is_new = cause is not None and reason != row["reason"] and _is_end_reason(word, reason)
         addition = cause.sentence if cause and is_new else ""
         sentence = None if ended is None else f"{ended}: {addition}" if addition and addition not in ended else ended
         if sentence is not None and (words := limit_words(limit)):
@@ -660,8 +514,8 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
         return Answer(
             phase, sentence, clean=word == "COMPLETED", by_itself=word == "FAILED", over_time=word == "TIMEOUT"
         )
-    if word in _HOLD_HINTS:
-        return Answer(phase, f"{ended} ({word}); {_HOLD_HINTS[word]}", never=True)
+    if row["what_to_do"]:
+        return Answer(phase, f"{ended} ({word}); {row['what_to_do']}", never=True)
     if word == "PENDING" and cause is not None:
         sentence = f"{cause.sentence} ({reason})" if cause.sentence else None
         sentence = f"{sentence}; {cause.todo}" if cause.todo else sentence
@@ -672,22 +526,23 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
 def _is_end_reason(state: str, reason: str) -> bool:
     """Whether a reason that squeue prints is why the job ended, and not why it waited before that."""
     name = re.split("[,:]", reason.strip("() "), maxsplit=1)[0].strip()
-    if name in _OF_ENDS:
+    known = _reasons().get(name)
+    if known is not None and known.of == "end":
         return True
     meaning = reason_of(reason)
     is_unknown = meaning is not None and meaning.sentence == reason.strip("() ").replace("_", " ")
-    return state != "CANCELLED" and (name in _OF_FAILURES or is_unknown)
+    return state != "CANCELLED" and (is_unknown or (known is not None and known.of == "either"))
 
 
 def reason_of(text: str) -> Reason | None:
     """The meaning of a reason as squeue prints it (`ReqNodeNotAvail, UnavailableNodes:n1`); None for an empty one."""
     bare = text.strip("() ").replace("_", " ")  # some commands write underscores for the spaces of a sentence
-    meaning = _REASONS.get(bare) or _REASONS.get(bare.split(",")[0].split(":")[0].strip())
+    meaning = _reasons().get(bare) or _reasons().get(bare.split(",")[0].split(":")[0].strip())
     if meaning is not None:
         return meaning
     for beginning, name in _BEGINNINGS.items():
         if bare.startswith(beginning):
-            return _REASONS[name]
+            return _reasons()[name]
     for pattern, sentence, todo in _FAMILIES:
         if match := re.fullmatch(pattern, bare):
             groups = match.groupdict()

@@ -7,9 +7,7 @@ site's own ncu lists are kept for a week: `nsw sites check` and `nsw metrics che
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import math
 import os
@@ -21,7 +19,6 @@ from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, HostKeyError, LoginError, NswError, UnreachableError
@@ -34,7 +31,7 @@ from nsw.profilers import load_profiler
 from nsw.quantities import seconds
 from nsw.recipe.passes import PROGRAMS, site_profilers
 from nsw.recipe.units import parse_duration
-from nsw.resources import user_folder
+from nsw.resources import csv_rows, shipped_text, user_folder
 from nsw.safe_files import make_folders, read_plain, write_text
 from nsw.schedulers.adapter import Adapter, Facts, Queue
 from nsw.schedulers.create import is_shared, owner_of
@@ -65,23 +62,7 @@ exit 0
 """
 # What a node says of itself in `word value` lines; the site names the profilers, or its modules bring them. That of
 # another package may have no --version. Of an MPI its place counts too: PALS says its name in its path only.
-PROBE: Final = r"""
-printf 'nsw-time %s\n' "$(date +%s.%N)"
-printf 'nsw-host %s\n' "$(hostname)"
-while [ $# -gt 0 ]; do
-  if ! command -v "$2" >/dev/null; then printf 'nsw-failed %s not found\n' "$1"
-  elif text=$("$2" --version 2>&1 </dev/null); then printf 'nsw-tool %s %s\n' "$1" "${text##*$'\n'}"
-  else printf 'nsw-failed %s %s\n' "$1" "${text##*$'\n'}"; fi
-  shift 2
-done
-for m in mpirun mpiexec; do
-  p=$(command -v $m) && { readlink -f "$p"; "$p" --version </dev/null 2>&1; } | sed "s/^/nsw-mpi $m /"
-done
-printf 'nsw-given %s\n' "${CUDA_VISIBLE_DEVICES-}"
-command -v nvidia-smi >/dev/null && nvidia-smi -L | sed 's/^/nsw-gpu /'
-sed -n 's/^RmProfilingAdminOnly: /nsw-admin /p' /proc/driver/nvidia/params 2>/dev/null
-true
-"""
+PROBE: Final = shipped_text("site_check/node.sh")
 _VERSION: Final = re.compile(r"[Vv]ersion (\d+(?:\.\d+)+)")
 _DAY_S: Final = 24 * 3600.0
 _WEEK_S: Final = 7 * _DAY_S
@@ -117,8 +98,7 @@ class Check:
 
 @cache
 def _load_outcomes() -> Mapping[tuple[str, str], Mapping[str, str]]:
-    text = files("nsw.site_check").joinpath("outcomes.csv").read_text(encoding="utf-8")
-    return {(row["check"], row["outcome"]): row for row in csv.DictReader(io.StringIO(text, newline=""))}
+    return {(row["check"], row["outcome"]): row for row in csv_rows("site_check/outcomes.csv")}
 
 
 def check_from_outcome(

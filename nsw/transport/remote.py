@@ -25,6 +25,7 @@ from nsw.errors import (
     disk_full,
 )
 from nsw.recipe.units import parse_size
+from nsw.resources import shipped_text
 from nsw.safe_files import make_folders, open_plain, open_to_read, read_text
 from nsw.transport.model import (
     MOST_OUTPUT,
@@ -62,33 +63,8 @@ _TOGETHER = 500  # folders in one listing: those of runs with 64 reports each ta
 _FRAME = re.compile(rb"file ([0-9]{1,15})\n")
 _ENTRY = re.compile(r"([^\t]*)\t([0-9]{1,15})\t(.*)", re.DOTALL)
 # a frame a file: what became of it, its length, its bytes; only "No such file" is absent
-_READ = r"""
-limit=$1 head_or_tail=$2; mapfile -t -d '' files
-for file in "${files[@]}"; do
-  if [ -e "$file" ] && [ ! -f "$file" ]; then echo "unknown it is not a regular file"    # a pipe would be waited for
-  elif error=$( { "$head_or_tail" -c "$limit" -- "$file" >"$nsw_dir/file"; } 2>&1 ); then
-    printf 'file %s\n' "$(stat -c %s "$nsw_dir/file")"; cat "$nsw_dir/file"
-  else case $error in
-    *'No such file'*|*'Not a directory'*) echo absent ;;
-    *) printf 'unknown %s\n' "${error//$'\n'/ }" ;;
-  esac; fi
-done
-"""
-_LIST = r"""
-shopt -s nullglob dotglob
-mapfile -t -d '' folders
-for folder in "${folders[@]}"; do
-  if [ -d "$folder" ]; then
-    [ -r "$folder" ] && [ -x "$folder" ] || { printf 'unknown\0'; continue; }
-    printf 'folder\0'
-    files=("$folder"/*)
-    [ "${#files[@]}" = 0 ] || printf '%s\0' "${files[@]}" | xargs -0 stat --printf '%F\t%s\t%n\0' --
-    printf 'end\0'
-  elif [ -e "$folder" ] || [ -e "${folder%/*}" ] || [ -e / ]; then printf 'absent\0'
-  fi
-done
-:
-"""
+_READ: Final = shipped_text("transport/read.sh")
+_LIST: Final = shipped_text("transport/list.sh")
 
 
 class RemoteTransport(Transport):
@@ -314,62 +290,15 @@ _MOST_FACT: Final = 1 << 16  # bytes of a file's kind and size, or of a hash
 _FACT: Final = re.compile(r"regular[^\t]*\t([0-9]{1,15})")
 _AT_ONCE: Final = 1 << 20
 # of the files named on standard input, the hash of each that is there; an empty one for the others
-HASHES: Final = r"""
-mapfile -t -d '' files
-for file in "${files[@]}"; do
-  sum=
-  [ -f "$file" ] && [ ! -L "$file" ] && sum=$(sha256sum <"$file")
-  printf '%s\0' "${sum%% *}"
-done
-:
-"""
+HASHES: Final = shipped_text("transport/hashes.sh")
 # size, permissions, path and bytes of each file come on standard input, `end` after the last. All are written beside
 # their places, then renamed into them.
-_RECEIVE_SCRIPT: Final = r"""
-set -e; umask 077
-folder=$1 modes=() targets=()
-mkdir -p -- "$folder"; trap 'rm -rf -- "$folder"' EXIT
-while IFS= read -r -d '' size && [ "$size" != end ]; do
-  IFS= read -r -d '' mode; IFS= read -r -d '' target
-  head -c "$size" >"$folder/${#targets[@]}"
-  modes+=("$mode") targets+=("$target")
-done
-[ "$size" = end ]
-for n in "${!targets[@]}"; do
-  target=${targets[n]}
-  parent=${target%/*}    # each process that is started costs more than a small file
-  [ "$target" = "$parent" ] || [ -d "$parent" ] || mkdir -p -- "$parent"
-  chmod "${modes[n]}" "$folder/$n"
-  mv -fT -- "$folder/$n" "$target"
-done
-"""
+_RECEIVE_SCRIPT: Final = shipped_text("transport/receive.sh")
 # kind, size and name of each file named on standard input, then the contents one after another, then their hashes.
 # The first $1 files begin behind a number of bytes that is already here. Where the processors of both sides have
 # instructions for it ($2), SHA-256 by openssl takes half the time of BLAKE2, which takes half that of SHA-256 without
 # them and is as safe; coreutils before 8.26 have none.
-_GET: Final = r"""
-resumed=$1 sha256_is_fast=$2
-list=$(mktemp) && sums=$(mktemp) || return; trap 'rm -f "$list" "$sums"' EXIT
-starts=()
-for ((n = 0; n < resumed; n++)); do IFS= read -r -d '' start && starts+=("$start") || return; done
-cat >"$list"
-xargs -0 stat --printf '%F\t%s\t%n\0' -- <"$list" || return
-openssl_hashes() { set -o pipefail; xargs -0 openssl dgst -sha256 -binary <"$list" | od -An -v -tx1 -w32 | tr -d ' '; }
-command -v openssl >/dev/null && grep -qwm 1 -e sha_ni -e sha2 /proc/cpuinfo 2>/dev/null || sha256_is_fast=
-if [ -n "$sha256_is_fast" ]; then hash=sha256; openssl_hashes >"$sums" &
-elif command -v b2sum >/dev/null; then hash=blake2b; xargs -0 b2sum -- <"$list" >"$sums" &
-elif command -v openssl >/dev/null; then hash=sha256; openssl_hashes >"$sums" &
-else hash=sha256; xargs -0 sha256sum -- <"$list" >"$sums" & fi
-printf '%s\0' "$hash"
-exec 5<"$list"
-for start in "${starts[@]}"; do
-  IFS= read -r -d '' file <&5 || return
-  tail -c "+$((start + 1))" -- "$file" || return
-done
-xargs -0 -r cat -- <&5 || return
-wait $! || return
-sed 's/^\\//; s/ .*//' <"$sums" | tr '\n' '\0'
-"""
+_GET: Final = shipped_text("transport/get.sh")
 _HASHES: Final[dict[str, Callable[[], Any]]] = {"blake2b": hashlib.blake2b, "sha256": hashlib.sha256}
 
 

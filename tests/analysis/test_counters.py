@@ -11,7 +11,7 @@ import pytest
 from nsw.analysis.cases import CaseSummary
 from nsw.analysis.first_screen import _are_launches_of_start, find_headline, first_screen_blocks
 from nsw.analysis.idle_gpu import IdleGpu
-from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report
+from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report, kernels_of_start
 from nsw.analysis.of_reports import summarize_reports
 from nsw.analysis.rules.binding import binding_part, is_compute_bound
 from nsw.analysis.rules.causes import causes
@@ -689,6 +689,18 @@ def test_launches_that_make_a_model_are_told_from_those_of_a_loop():
     assert _are_launches_of_start(case(*(kernel(name=name) for name in names)))
     assert not _are_launches_of_start(case(*(kernel(name=name) for name in [*names, "sm90_xmma_gemm"])))
     assert not _are_launches_of_start(case(kernel(name=names[1])))
+    shares = [kernel(name=name, share_pct=40.0) for name in names[:2]]
+    assert _are_launches_of_start(case(*shares, kernel(name="rms_forward", share_pct=20.0)))
+    assert not _are_launches_of_start(case(shares[0], kernel(name="rms_forward", share_pct=60.0)))
+
+
+@pytest.mark.parametrize(("first", "is_start"), [(True, True), (False, False)])
+def test_a_kernel_launched_once_before_all_others_is_set_up_however_long_it_takes(first, is_start):
+    once = kernel(name="fill", launches=1, share_pct=60.0, is_first=first)
+    assert kernels_of_start([once, kernel(name="step", launches=9, share_pct=40.0)]) == (
+        {"fill"} if is_start else set()
+    )
+    assert not kernels_of_start([once, kernel(name="step", launches=2, share_pct=40.0)])  # nothing repeats
 
 
 def test_what_a_kernel_wins_of_a_program_is_of_the_time_in_which_kernels_are_at_work():

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis import sweep_screen
+from nsw.analysis import several_cases
 from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.rules.hits import Hit
@@ -482,4 +482,4 @@ def test_a_row_has_what_wins_most_and_of_about_as_much_what_to_act_on_first():
 
 def test_the_largest_part_of_a_report_of_counters_is_a_share_and_no_sentence():
     kernels = (replace(KERNEL, share_pct=26.0), replace(KERNEL, name="other", share_pct=20.0))
-    assert sweep_screen._largest_time_share_cell(replace(case(), kernels=kernels), dict) == "26 % k"
+    assert several_cases._largest_time_share_cell(replace(case(), kernels=kernels), dict) == "26 % k"

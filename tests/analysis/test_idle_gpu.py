@@ -2,7 +2,7 @@
 
 import pytest
 
-from nsw.analysis.cases import summarize_cases
+from nsw.analysis.cases import _traced_time, summarize_cases
 from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
@@ -699,6 +699,15 @@ def test_what_xla_compiles_is_named_with_its_modules_and_those_that_are_compiled
     assert "Pad" not in apart
     assert "XLA" not in texts(("jit_step", 1, 1900))  # as the start of any program
     assert "XLA" not in texts(("XlaPass", 1, 100))
+    loop = texts(("jit_leap", 10, 2000), ("jit_step", 1, 1000))
+    assert "What differs between the calls of jit_leap is static or a shape: make it a traced value" in loop
+    assert "Gain: at most 30 % of this run." in loop  # nine of ten
+    assert "traced value" not in texts(("jit_leap", 3, 2000), ("jit_step", 1, 1000))
+
+
+def test_what_xla_compiles_counts_of_all_phases_or_of_the_only_one():
+    rows = [phase_row(phase, ns * MS) for phase, ns in (("setup", 4000), ("steady", 2000))]
+    assert [_traced_time(part) for part in (rows, [phase_row("all", 700 * MS)], [])] == [6000 * MS, 700 * MS, 0.0]
 
 
 def test_of_tables_made_before_gaps_were_measured_only_that_is_said():

@@ -24,11 +24,12 @@ class Said:
     err: str
 
 
-def in_folder(folder: Path, *words: str) -> Said:
+def in_folder(folder: Path, *words: str, exits: int | None = None) -> Said:
     """A command in a process of its own, in a folder."""
     done = subprocess.run(
         [sys.executable, "-m", "nsw", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
     )
+    assert exits in {None, done.returncode}, done
     return Said(done.returncode, done.stdout, done.stderr)
 
 
@@ -49,15 +50,16 @@ def home(tmp_path, monkeypatch):
 
 @pytest.fixture
 def nsw(home, capsys):
-    """`nsw("status", "--json")`: exit code, stdout, stderr."""
+    """`nsw("status", "--json")`: exit code, which is `exits` where that is given, stdout, stderr."""
     from nsw.cli.main import run
 
-    def call(*words: str) -> Said:
+    def call(*words: str, exits: int | None = None) -> Said:
         capsys.readouterr()
-        code = run([str(w) for w in words])
+        code = int(run([str(w) for w in words]))
         said = capsys.readouterr()
         assert "Traceback" not in said.err
-        return Said(int(code), said.out, said.err)
+        assert exits in {None, code}, f"exit code {code}\n{said.out}\n{said.err}"
+        return Said(code, said.out, said.err)
 
     return call
 
@@ -84,6 +86,5 @@ def good(nsw, recipe):
 @pytest.fixture
 def failing(nsw, recipe):
     """A campaign of which one run failed."""
-    said = nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [0, 3]}\n"), "-s", "here")
-    assert said.code == 1
+    nsw("run", recipe("{command: 'exit {{ n }}'}", "matrix: {n: [0, 3]}\n"), "-s", "here", exits=1)
     return next(Path("campaigns").iterdir())

@@ -22,10 +22,8 @@ def test_commands_that_choose_no_site_do_not_read_it(good, home, nsw, what):
             {"yaml": "nsw: 1\nsites: {here: {\n", "key": "nsw: 1\nsites: {here: {sheduler: none}}\n"}[what]
         )
     for words in NEEDS_NO_SITE:
-        said = nsw(*words)
-        assert said.code == 0, (words, said.err)
+        said = nsw(*words, exits=0)
         assert "sites.yaml" not in said.err, words
     for words in (("sites",), ("plan", "new.yaml"), ("plan", "new.yaml", "--site", "local")):
-        said = nsw(*words)
-        assert said.code == 2
+        said = nsw(*words, exits=2)
         assert "sites.yaml:" in said.err, words

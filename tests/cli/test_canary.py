@@ -12,8 +12,7 @@ from nsw.engine import folder as folders
 def stopped(nsw, recipe, home):
     """A campaign of four whose canary, n = 1, failed: `cure` exists when it would not."""
     app = "{command: 'echo {{ n }} >> ' + home + '/ran; test -e ' + home + '/cure'}".replace("' + home + '", str(home))
-    said = nsw("run", recipe(app, "matrix: {n: [1, 2, 3, 4]}\ncanary: on\n"), "-s", "here")
-    assert said.code == 1
+    said = nsw("run", recipe(app, "matrix: {n: [1, 2, 3, 4]}\ncanary: on\n"), "-s", "here", exits=1)
     assert "n-1.baseline.r1, ran alone and failed: exit status 1" in said.err
     assert "3 runs wait; " in said.err
     return home

@@ -78,16 +78,14 @@ def test_reread_decides_anew_and_retry_does_an_invalid_run_again(nsw, carried_ou
     carried_out(PRINTS, "{regex: 'nan', never: true}")
     recipe = home / "r.yaml"
     recipe.write_text(recipe.read_text().replace("'nan'", "'inf'"))
-    said = nsw("reread")
-    assert said.code == 0
+    said = nsw("reread", exits=0)
     assert f"{BAD}: invalid -> read" in said.out
     assert states(nsw)[BAD] == "done"
     recipe.write_text(recipe.read_text().replace("'inf'", "'nan'"))
     assert nsw("reread").code == 1
     assert states(nsw)[BAD] == "invalid"
     (home / "say").write_text("echo f=7\n")
-    said = nsw("retry")
-    assert said.code == 0
+    said = nsw("retry", exits=0)
     assert "again: 1 run: 1 invalid" in said.err
     assert states(nsw) == {GOOD: "done", BAD: "done"}
     rows = json.loads(nsw("summarize", "--table", "figures", "--json").out)["rows"]
@@ -110,15 +108,13 @@ def test_a_gate_over_invalid_runs_is_undecided_and_says_which(nsw, carried_out):
     carried_out("echo f=$n\n", "{regex: 'nan', never: true}", gate)
     carried_out("echo f=$n; [ $n = 1 ] || echo nan\n", "{regex: 'nan', never: true}", gate)
     first, second = sorted(Path("campaigns").glob("t-*"), key=lambda folder: folder.stat().st_mtime)
-    said = nsw("gate", first.name, second.name)
-    assert said.code == 5
+    said = nsw("gate", first.name, second.name, exits=5)
     reason = f"1 run invalid, such as {BAD}: check 1: 'nan' matches, which must never be: stdout:2: nan"
     assert reason in said.out
     assert reason in nsw("compare", first.name, second.name).out
     carried_out("echo f=$n nan\n", "{regex: 'nan', never: true}", gate)
     (third,) = set(Path("campaigns").glob("t-*")) - {first, second}
-    said = nsw("gate", first.name, third.name)
-    assert said.code == 5
+    said = nsw("gate", first.name, third.name, exits=5)
     assert f"Gate undecided: nothing of {third.name} can be compared: 2 runs invalid" in said.err
 
 
@@ -126,8 +122,7 @@ def test_a_gate_over_a_campaign_of_which_one_side_is_invalid_is_undecided(nsw, r
     (home / "say").write_text("echo f=$n; [ $n = 1 ] || echo nan\n")
     more = "matrix: {n: [1]}\ncheck: [{regex: nan, never: true}]\nreport: {gate: {f: '-2%'}}\n"
     assert nsw("run", recipe(APP.format(home=home), more), "-s", "here", "--against", "n=2").code == 1
-    said = nsw("gate")
-    assert said.code == 5
+    said = nsw("gate", exits=5)
     assert "has no valid runs of both sides: 3 runs invalid, such as " in said.err
 
 
@@ -141,8 +136,7 @@ def test_a_reference_of_one_site_takes_the_place_of_the_recipes(nsw, recipe):
 def test_a_command_that_outlives_the_runs_time_is_ended_and_the_run_is_invalid(nsw, recipe):
     file = recipe("{command: 'echo f=1'}", "check: [{command: sleep 600}]\n")
     (Path(file)).write_text(Path(file).read_text().replace("time: 1m", "time: 2s"))
-    said = nsw("run", file, "-s", "here")
-    assert said.code == 1
+    said = nsw("run", file, "-s", "here", exits=1)
     assert "'sleep 600' ended with exit status 124 (over the run's time?)" in said.out
 
 
@@ -166,7 +160,6 @@ def test_a_command_that_outlives_the_runs_time_is_ended_and_the_run_is_invalid(n
 )
 def test_a_check_that_can_not_be_meant_is_refused_at_its_line(nsw, recipe, check, message):
     file = recipe("{command: 'echo f=1', figures: {f: {regex: 'f=(.*)', unit: s}}}", f"check:\n- {check}\n")
-    said = nsw("plan", file, "-s", "here")
-    assert said.code == 2
+    said = nsw("plan", file, "-s", "here", exits=2)
     assert f"{file}:7:" in said.err
     assert message in said.err

@@ -23,8 +23,7 @@ def pair(nsw, recipe):
 
 
 def test_two_campaigns_are_compared_case_by_case(nsw, pair):
-    said = nsw("compare", *pair)
-    assert said.code == 0
+    said = nsw("compare", *pair, exits=0)
     assert "B beside A, 2 cases: 2 faster (30 %)" in said.out
     assert f"A: {pair[0]} (before the fix), B: {pair[1]}" in said.out
     assert "n=100" in said.out
@@ -45,8 +44,7 @@ def test_a_case_that_one_older_campaign_has_is_found_and_of_several_the_hint_is_
     assert "CAMPAIGN CASE CASE" in nsw("compare", "a", "b", "c", "d").err
     assert nsw("run", other, "-s", "here").code == 0
     assert nsw("run", recipe("{command: 'true'}"), "-s", "here").code == 0
-    refused = nsw("compare", "m-1", "m-1")
-    assert refused.code == 2
+    refused = nsw("compare", "m-1", "m-1", exits=2)
     assert re.search(r"hint: 2 campaigns have this case: `t-\S+:m-1` is that of the newest", refused.err)
 
 
@@ -164,8 +162,7 @@ def test_a_cut_table_names_the_command_that_has_all_rows(nsw, home):
 def test_a_gate_ends_with_its_outcome(nsw, pair):
     first, second = pair
     assert nsw("gate", first, second).code == 0  # by the recipe's rules
-    failed = nsw("gate", second, first)
-    assert failed.code == 4
+    failed = nsw("gate", second, first, exits=4)
     assert "Gate failed" in failed.out
     assert nsw("gate", second, first, "--rule", "f: -50%").code == 0
     assert nsw("gate", first, second, "--rule", "f: -2%", "--root", "nowhere").code == 2
@@ -184,12 +181,10 @@ def test_a_gate_is_a_short_comment_and_a_report_of_tests(nsw, pair, home):
 
 def test_a_gate_whose_rule_names_no_figure_is_a_mistake_and_never_undecided(nsw, pair):
     for words in (["--rule", "ff: -2%"], ["--rule", "f: -2%", "--rule", "ff: +2%"], ["--rule", "ff: -2% or undecided"]):
-        done = nsw("gate", *pair, *words)
-        assert done.code == 2, words
+        done = nsw("gate", *pair, *words, exits=2)
         assert "neither side has a figure 'ff'" in done.err
         assert "there are: f" in done.err
-    done = nsw("gate", *pair, "--rule", "images_per_sec: -2%")
-    assert done.code == 2
+    done = nsw("gate", *pair, "--rule", "images_per_sec: -2%", exits=2)
     assert "there are: f" in done.err
 
 
@@ -197,8 +192,7 @@ def test_a_gate_without_a_rule_is_a_mistake_and_never_undecided(nsw, recipe):
     one = recipe("{command: 'echo f=1', figures: {f: {regex: 'f=(.*)', unit: s}}}")
     assert nsw("run", one, "-s", "here").code == nsw("run", one, "-s", "here").code == 0
     campaigns = [campaign["campaign"] for campaign in json.loads(nsw("ls", "--json").out)["campaigns"]]
-    done = nsw("gate", *campaigns)
-    assert done.code == 2
+    done = nsw("gate", *campaigns, exits=2)
     assert "the gate has no rule" in done.err
     assert "--rule 'images_per_sec: -2%'" in done.err
 
@@ -213,8 +207,7 @@ def test_a_gate_of_a_figure_that_no_run_printed_is_undecided(nsw, recipe):
 
 def test_a_recipe_whose_gate_names_no_figure_of_it_is_refused(nsw, recipe):
     one = recipe("{command: 'echo f=1', figures: {speed: {regex: 'f=(.*)', unit: s}}}", "report: {gate: {sped: -2%}}\n")
-    done = nsw("plan", one, "-s", "here")
-    assert done.code == 2
+    done = nsw("plan", one, "-s", "here", exits=2)
     assert "did you mean 'speed'?" in done.err
 
 
@@ -257,8 +250,7 @@ def test_noise_is_measured_and_kept_for_the_verdicts_of_few_pairs(nsw, home, rec
     one = recipe(
         "{command: bash p.sh, files: [p.sh], figures: {f: {regex: 'f=(.*)', unit: images/s}}}",
     )
-    said = nsw("noise", one, "-s", "here", "--pairs", "4")
-    assert said.code == 0
+    said = nsw("noise", one, "-s", "here", "--pairs", "4", exits=0)
     assert "f: pairs scatter by 0." in said.err
     assert nsw("run", one, "-s", "here", "--set", "app.command=bash p.sh", "--set", "repeats=3").code == 0
     assert nsw("noise", one, "-s", "here", "--pairs", "2").code == 2

@@ -26,8 +26,7 @@ def site_of(nsw, home, monkeypatch):
     monkeypatch.delenv("NSW_SITES")
 
     def plan(*words):
-        said = nsw("plan", "r.yaml", "--json", *words)
-        assert said.code == 0, said.err
+        said = nsw("plan", "r.yaml", "--json", *words, exits=0)
         return json.loads(said.out)["site"], said.err
 
     return plan
@@ -66,8 +65,7 @@ def test_the_list_of_sites_marks_the_default(nsw, home):
 
 def test_two_defaults_are_refused_each_at_its_line(nsw, home, recipe):
     (home / "my.yaml").write_text(SITES.replace("{scheduler: local,", "{scheduler: local, default: true,"))
-    said = nsw("plan", recipe("{command: 'true'}"), "--sites", "my.yaml")
-    assert said.code == 2
+    said = nsw("plan", recipe("{command: 'true'}"), "--sites", "my.yaml", exits=2)
     assert "my.yaml:3:37: only one site in a file can be the default" in said.err
     assert "my.yaml:6:14: only one site in a file can be the default" in said.err
     assert "there is the default too" in said.err

@@ -107,8 +107,7 @@ def test_a_retry_of_the_runs_that_failed_in_an_earlier_state_runs_them(nsw, camp
 @pytest.mark.parametrize("state", STATES)
 def test_an_adopted_campaign_of_an_earlier_state_keeps_its_ledger_too(nsw, campaign, state):
     folder = campaign(state)
-    adopted = nsw("adopt", folder, "--yes")
-    assert adopted.code == 0
+    adopted = nsw("adopt", folder, "--yes", exits=0)
     assert "host: {" in adopted.err
     assert version(folder / "campaign.db") == state
     nsw("resume", "-c", folder)
@@ -182,8 +181,7 @@ def test_a_state_that_this_nsw_does_not_know_is_refused_with_its_version(nsw, ca
     with closing(sqlite3.connect(folder / "campaign.db")) as db:
         db.execute(f"PRAGMA user_version = {state}")
     for command in ("summarize", "resume"):
-        done = nsw(command, folder)
-        assert done.code == 2
+        done = nsw(command, folder, exits=2)
         age = "a newer" if state > STATE_VERSION else "an older"
         assert f"was written by {age} nsw (state version {state}" in done.err
         assert re.search(rf"hint: use {age} nsw for it, or begin again: `.* run ", done.err)
@@ -192,8 +190,7 @@ def test_a_state_that_this_nsw_does_not_know_is_refused_with_its_version(nsw, ca
 def test_a_command_that_does_not_hold_the_campaign_leaves_an_earlier_state_alone(nsw, campaign):
     folder = campaign(3)
     CampaignFolder(folder).trust()
-    done = nsw("throttle", "2", "-c", folder)
-    assert done.code == 2
+    done = nsw("throttle", "2", "-c", folder, exits=2)
     assert "`nsw resume" in done.err
     assert "migrates it" in done.err
     assert version(folder / "campaign.db") == 3
@@ -204,6 +201,5 @@ def test_the_recorded_campaigns_of_an_h100_are_summarised(nsw, campaign):
     folder = campaign(3, OF_STATE_3)
     for one in folder.parent.iterdir():
         CampaignFolder(one).trust()
-        done = nsw("summarize", one)
-        assert done.code == 0, done.err
+        done = nsw("summarize", one, exits=0)
         assert "H100" in done.out

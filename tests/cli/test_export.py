@@ -84,8 +84,7 @@ def test_a_large_file_needs_a_yes(demo, home, monkeypatch):
 
 
 def test_a_campaign_without_a_timeline_says_so(good, nsw):
-    said = nsw("export", "--trace", "t")
-    assert said.code == 2
+    said = nsw("export", "--trace", "t", exits=2)
     assert "no report of a timeline is here" in said.err
 
 

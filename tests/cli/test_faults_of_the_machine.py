@@ -61,8 +61,7 @@ def test_the_list_of_campaigns_names_the_damaged_one_and_shows_the_others(nsw, g
     bad = good.with_name("bad-20260101-000000-aaaa")
     bad.mkdir()
     (bad / "campaign.db").write_bytes(b"x" * 5000)
-    said = nsw("ls")
-    assert said.code == 0
+    said = nsw("ls", exits=0)
     assert "2 runs: 2 done" in said.out
     assert "campaign.db is damaged: file is not a database" in said.out
 
@@ -102,8 +101,7 @@ def test_a_link_in_the_place_of_what_is_being_written_is_not_written_through(nsw
 def test_a_root_that_is_a_file_is_told(nsw, home, recipe):
     (home / "file").write_text("")
     name = recipe("{command: 'true'}")
-    refused_words = nsw("run", name, "-s", "here", "--root", "file")
-    assert refused_words.code == 2
+    refused_words = nsw("run", name, "-s", "here", "--root", "file", exits=2)
     assert "cannot be made: Not a directory" in refused_words.err
     assert nsw("render", name, "-s", "here", "--into", "file").code == 2
 
@@ -141,8 +139,7 @@ def tiny(home):
 
 def test_a_full_disk_is_told_and_half_a_campaign_is_not_left(nsw, tiny, recipe):
     (tiny / "fill").write_bytes(b"x" * 40000)
-    said = nsw("run", recipe("{command: 'true'}", "repeats: 300\n"), "-s", "here", "--root", tiny)
-    assert said.code == 2
+    said = nsw("run", recipe("{command: 'true'}", "repeats: 300\n"), "-s", "here", "--root", tiny, exits=2)
     assert "error: " in said.err
     assert [p.name for p in tiny.iterdir()] == ["fill"]
 
@@ -176,8 +173,6 @@ def test_the_interpreters_own_message_is_not_what_ctrl_c_gives(nsw, monkeypatch)
 
 def test_shipped_recipes_are_found_by_name_away_from_the_checkout(tmp_path):
     for name in ("cpu_quickstart", "cpu_quickstart.yaml", "recipes/cpu_quickstart.yaml"):
-        said = in_folder(tmp_path, "plan", name)
-        assert said.code == 0, said.err
+        said = in_folder(tmp_path, "plan", name, exits=0)
         assert "as shipped with nsw" in said.err
-    said = in_folder(tmp_path, "plan", "elsewhere/cpu_quickstart.yaml")
-    assert said.code == 2
+    said = in_folder(tmp_path, "plan", "elsewhere/cpu_quickstart.yaml", exits=2)

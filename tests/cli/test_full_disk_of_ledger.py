@@ -71,8 +71,7 @@ def disk(monkeypatch):
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_full_disk_ends_nsw_with_what_to_do_and_the_campaign_goes_on(nsw, recipe, disk, step):
-    with_room = nsw("run", recipe(APP, "repeats: 2\n"), "-s", "here")
-    assert with_room.code == 0, with_room.err
+    nsw("run", recipe(APP, "repeats: 2\n"), "-s", "here", exits=0)
     folder = CampaignFolder(next(Path("campaigns").iterdir()))
     with Ledger(folder.ledger) as ledger:
         ledger.update_tasks(["case.baseline.r2"], state="failed")
@@ -93,8 +92,7 @@ def test_a_full_disk_ends_nsw_with_what_to_do_and_the_campaign_goes_on(nsw, reci
 
 def test_a_campaign_that_could_not_be_made_is_not_one_to_resume(nsw, recipe, disk, home):
     disk.full_at("INSERT INTO tasks")
-    said = nsw("run", recipe(APP), "-s", "here")
-    assert said.code == 2
+    said = nsw("run", recipe(APP), "-s", "here", exits=2)
     assert "campaign.db cannot be written" in said.err
     assert "then run the same command again" in said.err
     assert not list((home / "campaigns").glob("*"))
@@ -122,8 +120,7 @@ def test_each_kind_of_fault_says_what_to_do(code, words):
 
 
 def test_a_state_that_is_deleted_while_nsw_drives_is_reported_as_such(nsw, recipe, home):
-    said = nsw("run", recipe(f"{{command: \"rm '{home}'/campaigns/*/campaign.db\"}}"), "-s", "here")
-    assert said.code == 2
+    said = nsw("run", recipe(f"{{command: \"rm '{home}'/campaigns/*/campaign.db\"}}"), "-s", "here", exits=2)
     assert "campaign.db was deleted or moved while nsw used it" in said.err, said
 
 
@@ -133,8 +130,7 @@ def test_a_log_that_cannot_be_written_is_named_with_what_to_do(nsw, failing, mon
         return os.open("/dev/full", os.O_WRONLY) if path.name == "log.txt" else open_plain(path, *flags)
 
     monkeypatch.setattr("nsw.engine.folder.open_plain", opened)
-    said = nsw("resume")
-    assert said.code == 2
+    said = nsw("resume", exits=2)
     assert f"{failing}/log.txt cannot be written here: No space left on device" in said.err
     assert f"`nsw resume {failing.name}`" in said.err
 

@@ -19,8 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_a_topic_prints_its_page(nsw, topic):
-    said = nsw("help", topic)
-    assert said.code == 0, said.err
+    said = nsw("help", topic, exits=0)
     words = text_of(topic).split()
     assert len(words) > 40
     assert words[1] in said.out  # of the title, behind #
@@ -56,8 +55,7 @@ def test_no_topic_is_called_like_a_command_and_all_are_listed(nsw):
     assert not set(TOPICS) & set(COMMANDS)
     listed = nsw("help").out
     assert all(topic in listed for topic in TOPICS)
-    said = nsw("help", "exit-code")
-    assert said.code == 2
+    said = nsw("help", "exit-code", exits=2)
     assert "did you mean 'exit-codes'?" in said.err
     assert "Usage: nsw plan" in nsw("help", "plan").out
 
@@ -101,8 +99,7 @@ def test_a_png_without_its_extra_names_it(nsw, home, monkeypatch):
     head = '"ID","Kernel Name","gpu__time_duration.sum"\n"","","ns"\n'
     for side, ns in (("before", 800_000), ("after", 100_000)):
         (home / f"{side}.csv").write_text(head + f'"0","void charge(int)","{ns}"\n')
-    refused = nsw("compare", "before.csv", "after.csv", "-o", "plot.png")
-    assert refused.code == 2
+    refused = nsw("compare", "before.csv", "after.csv", "-o", "plot.png", exits=2)
     assert "needs the package resvg-py" in refused.err
     assert "pip install 'nsw[png]'" in refused.err
 

@@ -32,8 +32,7 @@ def own_state(tmp_path, monkeypatch):
 @pytest.fixture
 def first(nsw, recipe):
     """A campaign of two cases with two runs each."""
-    done = nsw("run", recipe(APP, "matrix: {n: [1, 2]}\nrepeats: 2\n"), "-s", "here")
-    assert done.code == 0, done.err
+    nsw("run", recipe(APP, "matrix: {n: [1, 2]}\nrepeats: 2\n"), "-s", "here", exits=0)
     return next(Path("campaigns").iterdir())
 
 
@@ -68,8 +67,7 @@ def test_a_step_of_ten_times_and_more_is_a_factor(nsw, first):
 
 
 def test_a_line_for_each_case_has_its_last_step_and_what_changed_with_it(nsw, slower):
-    done = nsw("history")
-    assert done.code == 0, done.err
+    done = nsw("history", exits=0)
     lines = done.out.splitlines()
     assert lines[0].startswith("f of t: 12 campaigns")
     assert [line.split()[0] for line in lines if "% on" in line] == ["n=1", "n=2"]
@@ -106,8 +104,7 @@ def test_cases_sites_times_and_folders_choose(nsw, slower, home):
         (["h"], "measured: f, g"), (["--recipe", "u"], "there is no campaign of u"), (["--site", "there"], "--site"),
         (["--case", "n=9"], "--case leaves no case"), (["--root", "nowhere"], "no campaign in nowhere"),
     ):  # fmt: skip
-        done = nsw("history", *words)
-        assert done.code == 2, words
+        done = nsw("history", *words, exits=2)
         assert reason in done.err, done.err
 
 
@@ -137,8 +134,7 @@ def test_a_damaged_file_of_kept_values_is_named(nsw, slower):
     from nsw.resources import user_folder
 
     (user_folder("state") / "history.parquet").write_bytes(b"x" * 5000)
-    done = nsw("history")
-    assert done.code == 2
+    done = nsw("history", exits=2)
     assert "history.parquet is damaged" in done.err
     assert "remove it" in done.err
 
@@ -149,8 +145,7 @@ def test_campaigns_of_an_earlier_state_are_part_of_a_history(nsw, home, state):
         packed.extractall(home, filter="data")
     folder = next(home.glob("**/campaign.db")).parent
     CampaignFolder(folder).trust()
-    done = nsw("history", "--root", folder.parent)
-    assert done.code == 0, done.err
+    done = nsw("history", "--root", folder.parent, exits=0)
     assert "too few nights: 1 of 6" in done.out
 
 
@@ -161,8 +156,7 @@ def test_a_campaign_that_was_made_elsewhere_is_read_too(nsw, slower, tmp_path):
 
 
 def test_a_gate_fails_on_a_step_for_the_worse_until_a_baseline_accepts_it(nsw, slower):
-    failed = nsw("gate", "--history")
-    assert failed.code == 4
+    failed = nsw("gate", "--history", exits=4)
     assert failed.out.startswith("Gate failed: f of t: 2 steps for the worse")
     assert f"nsw baseline set NAME {slower[-1].name}" in failed.out
     data = json.loads(nsw("gate", "--history", "t", "--json").out)
@@ -188,8 +182,7 @@ def test_a_note_on_the_first_night_accepts_a_step_and_one_that_all_nights_have_d
 
 
 def test_a_gate_does_not_decide_by_few_nights_and_takes_no_rule(nsw, first):
-    done = nsw("gate", "--history")
-    assert done.code == 5
+    done = nsw("gate", "--history", exits=5)
     assert "too few nights: 1 of 6" in done.out
     for words in (["--rule", "f: -2%"], ["a", "b"], ["-f", "junit"]):
         assert nsw("gate", "--history", *words).code == 2
@@ -210,15 +203,13 @@ def test_the_same_is_there_for_python(slower):
 
 
 def test_of_a_campaign_of_pairs_the_side_after_the_change_counts(nsw, recipe):
-    done = nsw("run", recipe(APP, "matrix: {n: [2]}\n"), "-s", "here", "--against", "n=1", "--yes")
-    assert done.code == 0, done.err
+    nsw("run", recipe(APP, "matrix: {n: [2]}\n"), "-s", "here", "--against", "n=1", "--yes", exits=0)
     data = json.loads(nsw("history", "f", "--json").out)
     assert [(case["case"], case["last"]) for case in data["cases"]] == [("n=2", 200)]
 
 
 def test_the_page_says_what_stepped_and_draws_a_line_a_level(nsw, slower):
-    done = nsw("history", "-o", "history.html")
-    assert done.code == 0, done.err
+    nsw("history", "-o", "history.html", exits=0)
     text = Path("history.html").read_text()
     assert "n=1 (and 1 more case): 5.0 % lower, worse, since" in text.replace("4.9 %", "5.0 %").replace(
         "5.1 %", "5.0 %"

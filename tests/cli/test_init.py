@@ -63,8 +63,7 @@ def machine(home, tmp_path, monkeypatch):
 
 def test_a_recipe_for_a_command_line_is_planned_and_run(nsw, home):
     (home / "prog.py").write_text("print('hello')\n")
-    said = nsw("init", "--", "python", "prog.py", "--batch", "8")
-    assert said.code == 0, said.err
+    said = nsw("init", "--", "python", "prog.py", "--batch", "8", exits=0)
     assert "brings prog.py" in said.out
     assert "files: [prog.py]" in (home / "recipe.yaml").read_text()
     assert nsw("plan", "recipe.yaml", "-s", "local").code == 0
@@ -76,8 +75,7 @@ def test_a_recipe_for_a_command_line_is_planned_and_run(nsw, home):
 
 def test_a_program_and_a_launcher_that_are_not_there_are_warned_of(nsw, home, machine):
     machine()
-    said = nsw("init", "--", "mpirun", "-np", "4", "./a.out")
-    assert said.code == 0, said.err
+    said = nsw("init", "--", "mpirun", "-np", "4", "./a.out", exits=0)
     assert "launcher: mpirun, which nsw starts" in said.out
     assert "warning: a.out is not in app.files: the runs will not find it" in said.err
     assert "warning: mpirun is not on PATH here: the runs will not find it" in said.err
@@ -119,8 +117,7 @@ def test_a_profiler_before_the_command_becomes_a_pass(nsw, home):
 
 def test_a_shipped_site_is_not_written_for_another_machine_and_a_plan_offers_its_file(nsw, home, machine, recipe):
     machine()
-    said = nsw("init", "--site", "polaris", "-o", "made.yaml")
-    assert said.code == 2
+    said = nsw("init", "--site", "polaris", "-o", "made.yaml", exits=2)
     assert "this machine is not polaris: it has no batch system, and polaris has pbs; nothing was written" in said.err
     assert "`nsw init --site polaris --host HOST`" in said.err
     assert not (home / "made.yaml").exists()
@@ -130,8 +127,7 @@ def test_a_shipped_site_is_not_written_for_another_machine_and_a_plan_offers_its
 
 def test_a_recipe_copied_alone_finds_the_shipped_program_and_says_so(nsw, home):
     (home / "mine.yaml").write_text((recipes_folder() / "cpu_quickstart.yaml").read_text())
-    said = nsw("plan", "mine.yaml", "-s", "here", "--json")
-    assert said.code == 0
+    said = nsw("plan", "mine.yaml", "-s", "here", "--json", exits=0)
     assert "apps/quickstart.py is not beside the recipe: the one that nsw ships is used" in said.out
     (home / "mine.yaml").write_text((home / "mine.yaml").read_text().replace("apps/quickstart.py", "apps/other.py"))
     assert "there is no file 'apps/other.py'" in nsw("plan", "mine.yaml", "-s", "here").err
@@ -145,8 +141,7 @@ def test_init_wants_one_thing(nsw):
 
 def test_a_site_of_slurm_takes_the_partition_with_gpus(nsw, home, machine):
     machine(sbatch="", sinfo=SINFO, sacctmgr="proj-a\nproj-b")
-    said = nsw("init", "--site", "mine", "-o", "made.yaml")
-    assert said.code == 0, said.err
+    said = nsw("init", "--site", "mine", "-o", "made.yaml", exits=0)
     text = (home / "made.yaml").read_text()
     for line in (
         "scheduler: slurm",
@@ -179,8 +174,7 @@ def test_a_partition_with_several_kinds_of_gpus_is_not_said_to_have_one(nsw, hom
 )
 def test_whose_qsub_it_is_decides_on_the_scheduler(nsw, home, machine, qsub, qstat, lines):
     machine(qsub=qsub, qstat=qstat)
-    said = nsw("init", "--site", "mine", "-o", "made.yaml")
-    assert said.code == 0, said.err
+    said = nsw("init", "--site", "mine", "-o", "made.yaml", exits=0)
     text = (home / "made.yaml").read_text()
     assert [line for line in lines if line not in text] == []
     assert "fill in  account" in said.out
@@ -191,8 +185,7 @@ def test_a_client_of_slurm_that_reaches_no_controller_makes_no_slurm_site(nsw, h
     (home.parent / "bin" / "sinfo").write_text(
         "#!/bin/bash\necho 'sinfo: fatal: no configuration source' >&2\nexit 1\n"
     )
-    said = nsw("init", "--site", "mine", "-o", "made.yaml")
-    assert said.code == 0, said.err
+    said = nsw("init", "--site", "mine", "-o", "made.yaml", exits=0)
     assert "scheduler: local" in (home / "made.yaml").read_text()
     told = " ".join(said.out.split())
     assert "Slurm's sbatch is here, but `sinfo` reaches no server: sinfo: fatal: no configuration source" in told
@@ -212,8 +205,7 @@ def test_the_real_client_of_slurm_without_a_controller_makes_no_slurm_site(nsw, 
         "ClusterName=none\nSlurmctldHost=nowhere(127.0.0.1)\nSlurmctldPort=1\nMessageTimeout=5\n"
     )
     monkeypatch.setenv("SLURM_CONF", str(home / "slurm.conf"))
-    said = nsw("init", "--site", "mine", "-o", "made.yaml")
-    assert said.code == 0, said.err
+    said = nsw("init", "--site", "mine", "-o", "made.yaml", exits=0)
     assert "scheduler: local" in (home / "made.yaml").read_text()
     assert "`sinfo` reaches no server" in " ".join(said.out.split())
 
@@ -239,8 +231,7 @@ def test_a_machine_that_nsw_ships_a_site_for_is_recognised(nsw, home, machine, m
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     machine(hostname=host, **COMMANDS[scheduler])
-    said = nsw("init", "--site", "mine", "-o", "made.yaml")
-    assert said.code == 0, said.err
+    said = nsw("init", "--site", "mine", "-o", "made.yaml", exits=0)
     assert f"found    the machine is {known}: the site is the one that nsw ships for it" in said.out
     assert "fill in  account: the project that pays, in place of " in said.out
     (shipped,) = (
@@ -267,8 +258,7 @@ def test_a_machine_of_a_known_name_with_another_batch_system_is_asked_as_any_oth
 
 def test_torque_is_told_apart_and_refused(nsw, home, machine):
     machine(qsub="Version: 6.1.2\nCommit: 661e092552de43a785c15d39a3634a541d86898e")
-    said = nsw("init", "--site", "mine", "-o", "made.yaml")
-    assert said.code == 2
+    said = nsw("init", "--site", "mine", "-o", "made.yaml", exits=2)
     assert "Torque's" in said.err
     assert not (home / "made.yaml").exists()
 
@@ -295,8 +285,7 @@ def test_a_site_is_put_at_the_end_of_ones_own_file_and_never_over_another(nsw, h
     assert "one" in listed
     assert "two" in listed
     own.write_text("nsw: 1\nsites: {three: {scheduler: local}}\n")
-    said = nsw("init", "--site", "four")
-    assert said.code == 2
+    said = nsw("init", "--site", "four", exits=2)
     assert "scheduler: slurm" in said.out
     assert own.read_text() == "nsw: 1\nsites: {three: {scheduler: local}}\n"
     assert [p.name for p in own.parent.iterdir()] == ["sites.yaml"]
@@ -315,8 +304,7 @@ def test_output_behind_the_dashes_belongs_to_the_command_and_that_is_said(nsw, h
 
 @pytest.mark.parametrize("words", [["--token", "abc123"], ["--api-key=abc123"], ["postgres://me:pass@host/db"]])
 def test_a_recipe_with_a_secret_of_the_command_line_is_its_owners_alone(nsw, home, words):
-    said = nsw("init", "-o", "r.yaml", "--", "python", "train.py", *words)
-    assert said.code == 0, said.err
+    said = nsw("init", "-o", "r.yaml", "--", "python", "train.py", *words, exits=0)
     assert Path("r.yaml").stat().st_mode & 0o777 == 0o600
     assert "looks like a secret, and only you can read it" in said.err + said.out
     Path("open.yaml").write_text("")

@@ -25,8 +25,7 @@ def write(recipe, home):
 @pytest.fixture
 def begun(nsw, write):
     write([1, 2])
-    said = nsw("run", "r.yaml", "-s", "here")
-    assert said.code == 0, said.err
+    nsw("run", "r.yaml", "-s", "here", exits=0)
     return next(Path("campaigns").iterdir())
 
 
@@ -41,14 +40,12 @@ def ran(home):
 
 def test_cases_that_it_lacks_are_added(nsw, begun, write, home):
     write([1, 2, 3, 4])
-    plan = nsw("plan", "r.yaml", "--into", begun.name)
-    assert plan.code == 0, plan.err
+    plan = nsw("plan", "r.yaml", "--into", begun.name, exits=0)
     assert "adds 2 runs: n-3.baseline.r1, n-4.baseline.r1" in plan.out
     assert "leaves 2 runs as they are" in plan.out
     assert "2 cases" not in plan.out or "2 runs, 1 job" in plan.out
     assert ran(home) == [1, 2]
-    said = nsw("run", "r.yaml", "--into", begun.name)
-    assert said.code == 0, said.err
+    nsw("run", "r.yaml", "--into", begun.name, exits=0)
     assert ran(home) == [1, 2, 3, 4]
     assert figures(nsw) == {"n-1": 1, "n-2": 2, "n-3": 3, "n-4": 4}
     assert len(list(Path("campaigns").iterdir())) == 1
@@ -65,8 +62,7 @@ def test_what_has_another_program_is_done_again_and_why_is_said(nsw, begun, writ
         "again": dict.fromkeys(["n-1.baseline.r1", "n-2.baseline.r1"], "go.sh changed"),
     }  # fmt: skip
     assert [r["id"] for r in data["runs"]] == ["n-1.baseline.r1", "n-2.baseline.r1", "n-3.baseline.r1"]
-    said = nsw("run", "r.yaml", "--into", begun.name)
-    assert said.code == 0, said.err
+    said = nsw("run", "r.yaml", "--into", begun.name, exits=0)
     assert "does 2 runs again, since go.sh changed: n-1.baseline.r1, n-2.baseline.r1" in said.err
     assert figures(nsw) == {"n-1": 11, "n-2": 12, "n-3": 13}
     assert {r["id"]: r["attempt"] for r in json.loads(nsw("status", "--json").out)["runs"]} == {
@@ -129,21 +125,18 @@ def test_a_retry_after_clean_sends_the_newest_program_again(nsw, begun, write):
     assert nsw("clean", "--yes").code == 0
     with Ledger(begun / "campaign.db") as ledger:
         ledger.update_tasks(["n-2.baseline.r1"], state="failed")
-    said = nsw("retry")
-    assert said.code == 0, said.err + said.out
+    nsw("retry", exits=0)
     assert figures(nsw) == {"n-1": 11, "n-2": 12}
 
 
 def test_a_campaign_that_was_cleaned_is_added_to_at_once(nsw, begun, write, home):
     assert nsw("clean", "--yes").code == 0
     write([1, 2, 3])
-    said = nsw("run", "r.yaml", "--into", begun.name)
-    assert said.code == 0, said.err + said.out
+    nsw("run", "r.yaml", "--into", begun.name, exits=0)
     assert ran(home) == [1, 2, 3]
     assert nsw("clean", "--yes").code == 0
     write([1, 2, 3], begin="1")
-    said = nsw("run", "r.yaml", "--into", begun.name)
-    assert said.code == 0, said.err + said.out
+    nsw("run", "r.yaml", "--into", begun.name, exits=0)
     assert figures(nsw) == {"n-1": 11, "n-2": 12, "n-3": 13}
 
 
@@ -152,8 +145,7 @@ def test_a_campaign_that_was_cleaned_is_retried_with_another_program(nsw, begun,
     write([1, 2], begin="1")
     with Ledger(begun / "campaign.db") as ledger:
         ledger.update_tasks(["n-2.baseline.r1"], state="failed")
-    said = nsw("retry", "--update-app", "--time", "2m")
-    assert said.code == 0, said.err + said.out
+    nsw("retry", "--update-app", "--time", "2m", exits=0)
     assert figures(nsw) == {"n-1": 1, "n-2": 12}
 
 

@@ -6,8 +6,7 @@ from nsw.cli import completion
 
 
 def test_a_metric_is_explained_with_what_each_tool_calls_it(nsw):
-    done = nsw("metrics", "show", "achieved_occupancy", "tensor_ops_fp16")
-    assert done.code == 0
+    done = nsw("metrics", "show", "achieved_occupancy", "tensor_ops_fp16", exits=0)
     assert "nvprof:    achieved_occupancy (times 100)" in done.out
     assert "sm__warps_active.avg.pct_of_peak_sustained_active" in done.out
     assert "tu102, tu104, tu106:" in done.out
@@ -22,8 +21,7 @@ def test_a_tools_own_name_is_explained_too(nsw):
 
 
 def test_what_is_shown_fits_80_columns(nsw):
-    done = nsw("metrics", "show", "gld_efficiency", "roofline", "stall_memory_dependency", "tensor_ops_fp16")
-    assert done.code == 0
+    done = nsw("metrics", "show", "gld_efficiency", "roofline", "stall_memory_dependency", "tensor_ops_fp16", exits=0)
     assert "for them\n" in done.out
     assert [line for line in done.out.splitlines() if len(line) > 80 and " " in line.strip()] == []
 
@@ -43,8 +41,7 @@ def test_ls_has_groups_and_metrics_and_on_a_chip_what_it_measures(nsw):
 
 
 def test_check_names_what_a_chip_lacks_and_ends_with_2(nsw):
-    done = nsw("metrics", "check", "ipc", "achieved_ocupancy", "l2_global_load_bytes", "--chip", "gh100")
-    assert done.code == 2
+    done = nsw("metrics", "check", "ipc", "achieved_ocupancy", "l2_global_load_bytes", "--chip", "gh100", exits=2)
     assert "did you mean 'achieved_occupancy'?" in done.out
     assert "l2_global_load_bytes is not measured on gh100" in done.out
     assert "1 name of 3 can be asked for on gh100" in done.out
@@ -52,8 +49,7 @@ def test_check_names_what_a_chip_lacks_and_ends_with_2(nsw):
 
 
 def test_translate_prints_each_tools_argument(nsw):
-    done = nsw("metrics", "translate", "ipc", "gld_efficiency", "--chip", "gv100")
-    assert done.code == 0
+    done = nsw("metrics", "translate", "ipc", "gld_efficiency", "--chip", "gv100", exits=0)
     assert "nvprof --metrics ipc,gld_efficiency\n" in done.out
     assert "ncu --metrics sm__inst_executed.avg.per_cycle_active,smsp__sass_average" in done.out
     back = json.loads(nsw("metrics", "translate", "sm__inst_executed.avg.per_cycle_active", "--json").out)

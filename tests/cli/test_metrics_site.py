@@ -48,22 +48,19 @@ def test_a_site_is_checked_by_what_its_own_ncu_lists(nsw, home, ncu):
     assert "the site's ncu does not list l1tex__t_bytes for gh100" in said.out  # the shipped list has it
     assert "2 names of 3" in said.out
     assert "names that" in said.err
-    again = nsw("metrics", "check", "inst_executed", "--site", "gpu", "--sites", "gpu.yaml")
-    assert again.code == 0
+    again = nsw("metrics", "check", "inst_executed", "--site", "gpu", "--sites", "gpu.yaml", exits=0)
     assert "(kept)" in again.err
     assert (home / "asked").read_text() == "--query-metrics --chip gh100\n"  # once
 
 
 def test_a_portable_metric_that_the_ncu_cannot_compute_is_a_fault(nsw, ncu):
-    said = nsw("metrics", "check", "l2_utilization", "--site", "gpu", "--sites", "gpu.yaml")
-    assert said.code == 2
+    said = nsw("metrics", "check", "l2_utilization", "--site", "gpu", "--sites", "gpu.yaml", exits=2)
     assert "the site's ncu does not list lts__t" in said.out
 
 
 def test_an_ncu_that_cannot_be_asked_leaves_the_shipped_lists(nsw, ncu):
     ncu.write_text("#!/bin/sh\necho '==ERROR== Invalid chip gh100' >&2\nexit 1\n")
-    said = nsw("metrics", "check", "l1tex__t_bytes.sum", "--site", "gpu", "--sites", "gpu.yaml")
-    assert said.code == 0
+    said = nsw("metrics", "check", "l1tex__t_bytes.sum", "--site", "gpu", "--sites", "gpu.yaml", exits=0)
     assert "Invalid chip gh100): by the shipped lists" in said.err
 
 
@@ -86,8 +83,7 @@ def test_a_plan_goes_by_the_names_that_the_check_of_the_site_got(nsw, home, ncu)
     assert re.search(
         r"^ok +metrics +ncu lists \d+ metrics for gh100; plans are checked against them$", said.out, re.MULTILINE
     )
-    after = nsw("plan", "r.yaml", *of_site)
-    assert after.code == 2
+    after = nsw("plan", "r.yaml", *of_site, exits=2)
     assert "r.yaml:5:31: the site's ncu does not list l1tex__t_bytes for gh100" in after.err
     assert (home / "asked").read_text().count("--query-metrics") == 1
 
@@ -124,6 +120,5 @@ def test_the_chip_of_a_site_elsewhere_is_the_one_that_its_check_found(home, monk
 
 def test_a_site_without_a_known_chip_asks_for_it(nsw, home, ncu):
     (home / "gpu.yaml").write_text(SITES.replace(", chip: gh100", "").replace("scheduler: local", "scheduler: slurm"))
-    said = nsw("metrics", "ls", "occupancy", "--site", "gpu", "--sites", "gpu.yaml")
-    assert said.code == 2
+    said = nsw("metrics", "ls", "occupancy", "--site", "gpu", "--sites", "gpu.yaml", exits=2)
     assert "name it with --chip, or at the site: gpus.chip" in said.err

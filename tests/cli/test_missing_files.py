@@ -12,9 +12,7 @@ def failed(nsw, recipe, home):
     (home / "data").mkdir()
     (home / "data" / "in.1").write_text("x")
     (home / "data" / "in.2").write_text("x")
-    said = nsw("run", recipe(APP % "data/in.", "matrix: {n: [1, 2]}\n"), "-s", "here")
-    assert said.code == 1
-    return said
+    return nsw("run", recipe(APP % "data/in.", "matrix: {n: [1, 2]}\n"), "-s", "here", exits=1)
 
 
 def test_what_sends_a_missing_file_is_named_instead_of_retry(nsw, failed):

@@ -4,8 +4,7 @@ import pytest
 
 
 def test_a_program_that_is_not_on_path_is_warned_of_with_the_nearest_one(nsw, recipe):
-    said = nsw("plan", recipe("{command: 'pyhton3 -c 1'}"), "-s", "here")
-    assert said.code == 0
+    said = nsw("plan", recipe("{command: 'pyhton3 -c 1'}"), "-s", "here", exits=0)
     assert "pyhton3 is not on PATH here: the runs will not find it" in said.out
     assert "did you mean 'python3'?" in said.out
 

@@ -79,8 +79,7 @@ def test_the_page_chooses_what_to_run_at_a_price(nsw, tmp_path, monkeypatch):
     Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
     Path("train.py").touch()
     line, _, text = dict(blocks("how-many-gpus.md"))["console"].partition("\n")
-    done = nsw(*shlex.split(line)[2:])
-    assert done.code == 0, done.err
+    done = nsw(*shlex.split(line)[2:], exits=0)
     assert words(done.out) == words(text)
     chosen = json.loads(nsw(*shlex.split(line)[2:], "--json").out)
     assert chosen["price"] <= chosen["at_most"] == 80 * 60
@@ -146,8 +145,7 @@ def test_what_cannot_be_run_for_a_law_is_refused(nsw, tmp_path, monkeypatch):
         (["--at-most", "2h", "--within", "many"], "--within: expected a percentage"),
         (["--at-most", "2h", "--to", "-4"], "--to -4: expected a number above zero"),
     ):  # fmt: skip
-        refused = nsw(*asked, *options)
-        assert refused.code == 2
+        refused = nsw(*asked, *options, exits=2)
         assert message in refused.err
     alone = nsw("run", "recipe.yaml", "--site", "local", "--within", "5%")
     assert (alone.code, "--for-model NAME, --to N and --at-most PRICE belong together" in alone.err) == (2, True)
@@ -172,8 +170,7 @@ def test_what_cannot_be_chosen_is_refused(nsw, tmp_path, monkeypatch, options, m
     monkeypatch.chdir(tmp_path)
     Path("recipe.yaml").write_text(dict(blocks("how-many-gpus.md"))["yaml"])
     Path("train.py").touch()
-    refused = nsw("plan", "recipe.yaml", "--site", "local", *options)
-    assert refused.code == 2
+    refused = nsw("plan", "recipe.yaml", "--site", "local", *options, exits=2)
     assert message in refused.err
 
 
@@ -184,8 +181,7 @@ def test_repeats_of_a_pass_are_named_where_the_law_is_to_choose_them(nsw, tmp_pa
         "nsw: 1\nname: growth\napp: {command: 'python3 app.py {{ n }}', files: [app.py]}\nmatrix: {n: [1, 2, 4, 8, 16]}\n"
         "passes: [{baseline: {repeats: 2}}]\nresources: {gpus: 0, time: 1m}\n"
     )
-    refused = nsw("plan", "r.yaml", "--site", "local", "--for-model", "n", "--to", "64", "--at-most", "2h")
-    assert refused.code == 2
+    refused = nsw("plan", "r.yaml", "--site", "local", "--for-model", "n", "--to", "64", "--at-most", "2h", exits=2)
     assert "the passes have `repeats` of their own" in refused.err
 
 

@@ -34,8 +34,7 @@ def test_a_width_that_is_none_is_not_taken(columns, width, monkeypatch):
 def test_a_variable_of_the_person_s_own_changes_no_job(nsw, recipe, home, monkeypatch, tmp_path, name):
     monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
     recipe("{command: echo done, setup: ['source /no/such/file || true', 'unset -f nothing']}")
-    said = nsw("run", "r.yaml", "-s", "here")
-    assert said.code == 0, said.err
+    nsw("run", "r.yaml", "-s", "here", exits=0)
     assert not (tmp_path / "elsewhere").exists()
 
 

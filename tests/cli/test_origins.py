@@ -12,8 +12,7 @@ def begun(nsw, recipe, home):
     (home / "apps" / "go.sh").write_text(PROGRAM.format("old", home))
     (home / "lib").mkdir()
     (home / "lib" / "part.txt").write_text("part")
-    said = nsw("run", recipe("{command: bash go.sh, files: [apps/go.sh, lib]}", "repeats: 2\n"), "-s", "here")
-    assert said.code == 1
+    said = nsw("run", recipe("{command: bash go.sh, files: [apps/go.sh, lib]}", "repeats: 2\n"), "-s", "here", exits=1)
     assert "changed since" not in said.err
     return home
 

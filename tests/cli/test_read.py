@@ -31,8 +31,7 @@ def reports(home):
 
 
 def test_one_damaged_file_spoils_only_itself(nsw, reports):
-    said = nsw("read", *reports, "--json")
-    assert said.code == 1
+    said = nsw("read", *reports, "--json", exits=1)
     one, bad, two = json.loads(said.out)["reports"]
     assert [r["path"] for r in (one, bad, two)] == reports
     assert one["tables"]["functions"]
@@ -42,8 +41,7 @@ def test_one_damaged_file_spoils_only_itself(nsw, reports):
 
 
 def test_the_terminal_shows_the_others_and_what_is_wrong(nsw, reports):
-    said = nsw("read", *reports, "--full")
-    assert said.code == 1
+    said = nsw("read", *reports, "--full", exits=1)
     assert said.out.count("busy") >= 2
     assert "bad.pstats" in said.out
     assert "error: " in said.out
@@ -74,15 +72,13 @@ def test_csv_of_several_tables_asks_which(nsw, home):
     (home / "t.json").write_text(json.dumps({"traceEvents": [
         {"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2, "pid": 0, "tid": 1, "args": {"device": 0, "stream": 1}},
         {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 5, "pid": 1, "tid": 1, "args": {}}]}))  # fmt: skip
-    said = nsw("read", "t.json", "-f", "csv")
-    assert said.code == 2
+    said = nsw("read", "t.json", "-f", "csv", exits=2)
     assert "holds one table" in said.err
     assert nsw("read", "t.json", "-f", "csv", "--table", "operators").code == 0
 
 
 def test_what_is_not_there_is_said_and_the_others_are_read(nsw, reports):
-    said = nsw("read", "nowhere.pstats", "one.pstats", "--json")
-    assert said.code == 1
+    said = nsw("read", "nowhere.pstats", "one.pstats", "--json", exits=1)
     first, second = json.loads(said.out)["reports"]
     assert "cannot be opened: No such file" in first["problems"][0]["message"]
     assert second["tables"]["functions"]

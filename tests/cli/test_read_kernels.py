@@ -47,11 +47,9 @@ def test_rooflines_have_a_row_a_point_and_top_limits_the_kernels(nsw, home):
 
 
 def test_a_file_without_counters_and_a_second_table_are_refused(nsw, home):
-    said = nsw("read", str(FIXTURES / "lenet-table.txt"), "--table", "kernels", "--format", "csv")
-    assert said.code == 1
+    said = nsw("read", str(FIXTURES / "lenet-table.txt"), "--table", "kernels", "--format", "csv", exits=1)
     assert "none of the files holds hardware counters of kernels" in said.err
-    both = nsw("read", str(MIXED), "--table", "kernels", "--table", "metrics")
-    assert both.code == 2
+    both = nsw("read", str(MIXED), "--table", "kernels", "--table", "metrics", exits=2)
     assert "ask for it alone: --table kernels" in both.err
 
 

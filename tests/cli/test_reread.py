@@ -31,8 +31,7 @@ def figures(nsw):
 def test_a_corrected_regex_and_a_new_figure_are_taken_from_the_recipe_without_a_run(nsw, carried_out, home):
     folder, write = carried_out
     write(LOSS + ", t: {regex: 'time=(.*)', unit: s}")
-    said = nsw("reread")
-    assert said.code == 0, said.err
+    said = nsw("reread", exits=0)
     assert f"from {home}/r.yaml:" in said.out
     assert r"  app.figures.loss.regex: 'los=(\d+)' -> 'loss=(\d+)'" in said.out
     assert "  app.figures.t: new" in said.out
@@ -55,8 +54,7 @@ def test_another_recipe_can_be_named_and_what_is_not_taken_is_said(nsw, carried_
     (home / "r.yaml").rename(home / "other.yaml")
     text = (home / "other.yaml").read_text().replace("time: 1m", "time: 2m")
     (home / "other.yaml").write_text(text)
-    said = nsw("reread", "--recipe", "other.yaml")
-    assert said.code == 0
+    said = nsw("reread", "--recipe", "other.yaml", exits=0)
     assert "report.hotspots.cover: '90%' -> '50%'" in said.out
     assert "other.yaml differs in resources too, which reading does not change" in said.err
     assert figures(nsw) == {"loss": (4, 2)}
@@ -65,8 +63,7 @@ def test_another_recipe_can_be_named_and_what_is_not_taken_is_said(nsw, carried_
 def test_without_its_recipe_the_campaign_is_read_with_what_it_has(nsw, good, home):
     (home / "r.yaml").unlink()
     (good / "tables" / "figures.parquet").unlink()
-    said = nsw("reread")
-    assert said.code == 0
+    said = nsw("reread", exits=0)
     assert "r.yaml is gone: the figures are those of the campaign" in said.err
     assert "table figures: 2 rows (before: 0)" in said.out
     assert figures(nsw) == {"f": (2, 2)}
@@ -74,8 +71,7 @@ def test_without_its_recipe_the_campaign_is_read_with_what_it_has(nsw, good, hom
 
 def test_a_damaged_table_is_put_aside(nsw, good):
     (good / "tables" / "figures.parquet").write_bytes(b"PAR1 no table")
-    said = nsw("reread")
-    assert said.code == 0
+    said = nsw("reread", exits=0)
     assert "table figures: 2 rows (before: a damaged file)" in said.out
     assert (good / "tables" / "figures.parquet.damaged").read_bytes() == b"PAR1 no table"
 
@@ -83,8 +79,7 @@ def test_a_damaged_table_is_put_aside(nsw, good):
 def test_a_removed_folder_of_tables_is_named_and_made_again(nsw, good):
     rmtree(good / "tables")
     assert re.search(r"tables is gone: `nsw reread.*` reads the reports again", nsw("summarize").out)
-    said = nsw("reread")
-    assert said.code == 0, said.err
+    nsw("reread", exits=0)
     assert figures(nsw) == {"f": (2, 2)}
     assert "is gone" not in nsw("summarize").out
 
@@ -92,8 +87,7 @@ def test_a_removed_folder_of_tables_is_named_and_made_again(nsw, good):
 def test_rows_stay_of_runs_whose_reports_are_gone(nsw, good):
     for path in (good / "reports" / "case.baseline.r1").iterdir():
         path.unlink()
-    said = nsw("reread")
-    assert said.code == 0
+    said = nsw("reread", exits=0)
     assert "not read again: case.baseline.r1: nothing is left in" in said.err
     assert figures(nsw) == {"f": (2, 2)}
 
@@ -101,8 +95,7 @@ def test_rows_stay_of_runs_whose_reports_are_gone(nsw, good):
 def test_a_recipe_with_a_fault_changes_nothing(nsw, good, home):
     before = (good / "recipe.lock.yaml").read_text()
     (home / "bad.yaml").write_text((home / "r.yaml").read_text().replace("regex: 'f=(.*)'", "regex: 'f=('"))
-    said = nsw("reread", "--recipe", "bad.yaml")
-    assert said.code == 2
+    said = nsw("reread", "--recipe", "bad.yaml", exits=2)
     assert "bad.yaml:5" in said.err
     assert (good / "recipe.lock.yaml").read_text() == before
     assert figures(nsw) == {"f": (2, 2)}
@@ -143,14 +136,12 @@ def test_rows_stay_of_a_report_that_cannot_be_read_any_more(nsw, recipe, home):
         "nsw: 1\nname: profiled\napp: {command: python3 p.py, files: [p.py]}\n"
         "passes: [host: {tool: cprofile}]\nresources: {gpus: 0}\n"
     )
-    said = nsw("run", "r.yaml", "-s", "here")
-    assert said.code == 0, said.err
+    said = nsw("run", "r.yaml", "-s", "here", exits=0)
     (campaign,) = (home / "campaigns").glob("*-*")
     (report,) = (campaign / "reports").rglob("*.pstats*")
     before = nsw("summarize", "--table", "functions", "--json").out
     report.write_bytes(b"no profile")
-    said = nsw("reread")
-    assert said.code == 1
+    said = nsw("reread", exits=1)
     assert "`nsw summarize" not in said.out  # the answer is that of before
     assert "cannot be read again: " in said.err
     assert "what was read before stays" in said.err

@@ -34,8 +34,7 @@ def limits(folder):
 
 
 def test_another_limit_is_that_of_the_retried_runs_alone_and_of_the_lockfile(nsw, begun):
-    said = nsw("retry", "--failed", "--time", "30m")
-    assert said.code == 1  # it fails as before
+    said = nsw("retry", "--failed", "--time", "30m", exits=1)
     assert "time limit 30m" in said.err
     assert limits(begun) == {"n-0.baseline.r1": 60, "n-3.baseline.r1": 1800}
     runs = {r["id"]: (r["attempt"], r["job"]) for r in json.loads(nsw("status", "--json").out)["runs"]}
@@ -46,8 +45,7 @@ def test_another_limit_is_that_of_the_retried_runs_alone_and_of_the_lockfile(nsw
 def test_the_program_is_copied_again_and_its_hash_recorded(nsw, begun, home):
     new = "echo new\n"
     (home / "apps" / "go.sh").write_text(new)
-    said = nsw("retry", "--failed", "--update-app")
-    assert said.code == 0, said.err
+    said = nsw("retry", "--failed", "--update-app", exits=0)
     digest = hashlib.sha256(new.encode()).hexdigest()
     assert f"the program was copied again: go.sh ({digest[:12]})" in said.err
     assert "changed since" not in said.err
@@ -124,8 +122,7 @@ def test_the_command_that_is_named_does_the_runs_of_older_versions_again(nsw, mi
     (command,) = re.findall(r"`nsw (run .* --into [^`]*)`", nsw("problems").out)
     plan = nsw(*shlex.split(command.replace("run", "plan", 1)))
     assert "does 1 run again, since go.sh changed: n-0.baseline.r1" in plan.out
-    said = nsw(*shlex.split(command))
-    assert said.code == 0, said.err
+    nsw(*shlex.split(command), exits=0)
     assert "\nnew\n" in nsw("logs", "n-0.baseline.r1").out
     assert "versions of the program" not in nsw("summarize").out
     assert nsw("problems").out == f"{mixed.name}: no problem\n"
@@ -153,8 +150,7 @@ def test_one_case_of_two_versions_is_named_and_a_version_that_comes_back_is_the_
 def test_after_a_time_limit_a_retry_with_a_longer_one_is_offered(nsw, recipe):
     """The program ends of itself where its limit allows it."""
     name = recipe("{command: 'sleep 2'}")
-    said = nsw("run", name, "-s", "here", "--set", "resources.time=1s")
-    assert said.code == 1
+    said = nsw("run", name, "-s", "here", "--set", "resources.time=1s", exits=1)
     for text in (said.err, nsw("status").out):
         (offered,) = re.findall(
             r"`nsw (retry.* --time 1m)` repeats what did not succeed, with a longer time limit", text

@@ -77,8 +77,7 @@ def asked(home, run):
 
 def test_a_kernel_that_wastes_memory_is_measured_once_more_and_the_answer_names_its_line(nsw, recorded, home):
     recorded("k06")
-    ended = nsw("run", "recipe.yaml", "-s", "gpus", "--now")
-    assert ended.code == 0, ended.err
+    nsw("run", "recipe.yaml", "-s", "gpus", "--now", exits=0)
     words = asked(home, "case.counters-2.r1")
     assert words[words.index("--section") : words.index("--section") + 4] == [
         "--section", "SourceCounters", "--import-source", "yes",
@@ -99,12 +98,10 @@ def test_a_kernel_that_wastes_memory_is_measured_once_more_and_the_answer_names_
 
 def test_where_nothing_is_open_the_second_stage_is_done_without_a_job(nsw, recorded, home):
     recorded("k23")
-    ended = nsw("run", "recipe.yaml", "-s", "gpus", "--now")
-    assert ended.code == 0, ended.err
+    nsw("run", "recipe.yaml", "-s", "gpus", "--now", exits=0)
     assert "not needed: the first counters leave no question" in " ".join(nsw("status", "--runs").out.split())
     assert not list(home.glob("campaigns/*/scratch/runs/case.counters-2.r1"))
-    reread = nsw("reread")
-    assert reread.code == 0, reread.err
+    reread = nsw("reread", exits=0)
     assert "counters-2" not in nsw("problems").out
     assert "not read again" not in reread.err
 
@@ -144,6 +141,5 @@ def test_both_stages_are_done_when_the_timeline_that_failed_is_done_again(nsw, r
     assert failed.code != 0
     assert "2 cancelled" in nsw("status").out
     (home / "later").rename(home / "timeline")
-    again = nsw("retry", "case.timeline.r1", "--now")
-    assert again.code == 0, again.err
+    nsw("retry", "case.timeline.r1", "--now", exits=0)
     assert asked(home, "case.counters-2.r1")

@@ -119,8 +119,7 @@ def test_retry_takes_the_same_names_and_does_what_failed_of_them(nsw, four):
 def test_problems_are_those_of_the_named_runs(nsw, home, recipe):
     app = "{command: 'echo {{ a }}', figures: {f: {regex: 'f=(.*)', unit: s, required: false}}}"
     nsw("run", recipe(app, "matrix: {a: [1, 2]}\n"), "-s", "here")
-    said = nsw("problems", "--json", "--case", "a=2")
-    assert said.code == 0, said.err
+    said = nsw("problems", "--json", "--case", "a=2", exits=0)
     rows = json.loads(said.out)["problems"]
     assert {row["run"] for row in rows} == {"a-2.baseline.r1"}
 
@@ -200,11 +199,9 @@ def test_reread_and_clean_keep_to_the_named_runs(nsw, four):
     refused(nsw("reread", "--case", "a=3"), "--case a=3: no run matches")
     scratch = four / "scratch" / "runs"
     before = {path.name for path in scratch.iterdir()}
-    said = nsw("clean", "--case", "a=1", "--dry-run")
-    assert said.code == 0
+    nsw("clean", "--case", "a=1", "--dry-run", exits=0)
     assert {path.name for path in scratch.iterdir()} == before
-    said = nsw("clean", "--case", "a=1", "--exclude", "b=2", "--everything", "--yes")
-    assert said.code == 0, said.err
+    nsw("clean", "--case", "a=1", "--exclude", "b=2", "--everything", "--yes", exits=0)
     assert {path.name for path in scratch.iterdir()} == before - {"a-1_b-1.baseline.r1"}
     assert "holds nothing of these runs" in nsw("clean", "--case", "a-1_b-1", "--yes").err
     assert nsw("retry").code == 1, "scripts and files of the campaign are still there"
@@ -221,8 +218,7 @@ def test_another_figure_compares_the_cases(nsw, recipe):
     assert nsw("run", one, "-s", "here").code == 0
     assert "best 1.00 s at n=1" in nsw("summarize").out
     assert "best 9.00 MB at n=1" in nsw("summarize", "--figure", "g").out
-    refused = nsw("summarize", "--figure", "h")
-    assert refused.code == 2
+    refused = nsw("summarize", "--figure", "h", exits=2)
     assert "--figure h: no run of" in refused.err
     assert "measured: f, g" in refused.err
 

@@ -44,8 +44,7 @@ def planted(nsw, home, nobody):
         "check": [{"command": f"true {METADATA[4]}"}], "notify": ["true", METADATA[5]],
     }  # fmt: skip
     (home / "r.json").write_text(json.dumps(recipe))
-    said = nsw("run", "r.json", "-s", "here", "--yes")
-    assert said.code == 0, said.err
+    nsw("run", "r.json", "-s", "here", "--yes", exits=0)
     folder = CampaignFolder(next(Path("campaigns").iterdir()).absolute())
     run = next(path.name for path in sorted(folder.reports.iterdir()))
     facts = [("command", METADATA[6]), ("process_name", METADATA[7]), ("hostname", "qnode7"), *(
@@ -78,8 +77,7 @@ def test_none_of_forty_tokens_and_no_name_is_in_the_zip(planted, nsw):
     assert nsw("report").code == 0
     page = next(Path().glob("*.html")).read_text()
     assert all(token in page for token in (*ARGUMENTS, METADATA[1], PATHS[0]))  # else this would show nothing
-    said = nsw("export", "--share", "s.zip")
-    assert said.code == 0, said.err
+    nsw("export", "--share", "s.zip", exits=0)
     files = contents("s.zip")
     assert {"answer.html", "answer.json", "answer.md", "README.txt", "tables.csv", "tables/runs.csv"} <= set(files)
     every = b"".join((*files.values(), *(name.encode() for name in files)))
@@ -104,8 +102,7 @@ def test_a_token_in_a_name_is_met_and_nothing_is_written_until_the_name_is_repla
     monkeypatch.setenv("HF_TOKEN", ENVIRONMENT[4])
     put_rows(planted, table, next(path.name for path in sorted(planted.reports.iterdir())), [row])
     for words in (("export", "--share", "s.zip"), ("export", "--share", "s.zip", "--dry-run")):
-        said = nsw(*words)
-        assert said.code == 2
+        said = nsw(*words, exits=2)
         assert f"tables/{table}.csv, line 2: the value of HF_TOKEN" in said.err
         assert "--hide-kernels" in said.err
         assert ENVIRONMENT[4] not in said.err
@@ -119,8 +116,7 @@ def test_a_token_in_a_name_is_met_and_nothing_is_written_until_the_name_is_repla
 def test_a_name_that_was_not_replaced_is_met_and_a_person_decides(planted, nsw, monkeypatch):
     # a word of nsw's own index of tables, and here also a user
     monkeypatch.setattr(getpass, "getuser", lambda: "rows")
-    said = nsw("export", "--share", "s.zip")
-    assert said.code == 2
+    said = nsw("export", "--share", "s.zip", exits=2)
     assert "the user name rows" in said.err
     assert "--rename WORD=WORD" in said.err
     assert not Path("s.zip").exists()
@@ -128,8 +124,7 @@ def test_a_name_that_was_not_replaced_is_met_and_a_person_decides(planted, nsw, 
 
 
 def test_a_dry_run_lists_what_goes_what_is_renamed_and_what_stays(planted, nsw):
-    said = nsw("export", "--share", "s.zip", "--dry-run")
-    assert said.code == 0, said.err
+    said = nsw("export", "--share", "s.zip", "--dry-run", exits=0)
     goes, rest = said.out.partition("goes:\n")[2].split("renamed:\n")
     renamed, stays = rest.split("stays here:\n")
     assert "tables/runs.csv: " in goes
@@ -167,8 +162,7 @@ def test_a_link_in_the_place_of_the_file_is_replaced_and_the_mode_is_the_umasks(
     assert target.read_text() == "mine"
     assert not Path("s.zip").is_symlink()
     assert stat.S_IMODE(Path("s.zip").stat().st_mode) == 0o640
-    said = nsw("export", "--share", "no/such/folder/s.zip")
-    assert said.code == 2
+    said = nsw("export", "--share", "no/such/folder/s.zip", exits=2)
     assert "cannot be written" in said.err
 
 
@@ -188,6 +182,5 @@ REFUSED = [
 
 def test_options_that_do_not_go_together_are_refused(good, nsw):
     for words, what in REFUSED:
-        said = nsw(*words)
-        assert said.code == 2
+        said = nsw(*words, exits=2)
         assert what in said.err

@@ -50,8 +50,7 @@ def test_a_ledger_of_others_that_never_ends_is_not_opened(good, home):
 @pytest.mark.parametrize("words", [("status", "--runs"), ("summarize",)], ids=" ".join)
 def test_a_damaged_value_in_a_ledger_is_an_error_of_that_campaign(good, nsw, words, name, script):
     change(good, script)
-    said = nsw(*words, good.name)
-    assert said.code == 2
+    said = nsw(*words, good.name, exits=2)
     assert "campaign.db is damaged: " in said.err
     assert f"{name} is not what nsw writes" in said.err
 
@@ -92,8 +91,7 @@ def test_a_table_of_others_that_takes_too_much_memory_is_refused_until_the_optio
 ):
     monkeypatch.setattr(CampaignFolder, "trusted", False)  # tests/security has a second user
     monkeypatch.setattr(tables, "read_stored_rows", tables.read_stored_table)  # rows hold the text once
-    said = nsw("summarize", good.name, "--max-memory", "900M")
-    assert said.code == 2
+    said = nsw("summarize", good.name, "--max-memory", "900M", exits=2)
     assert "gpu_summary.parquet takes more than 900 MiB" in said.err
     assert f"`nsw summarize {good.name} --max-memory 64G" in said.err
 
@@ -120,8 +118,7 @@ def test_a_table_of_other_columns_is_damaged(good, nsw):
 @pytest.mark.parametrize("size", ["20", "x", "-1G"])
 @pytest.mark.parametrize("option", ["--max-unpacked", "--max-memory", "--max-time"])
 def test_a_limit_that_is_no_size_or_time_is_said(nsw, option, size):
-    said = nsw("read", "a.csv", f"{option}={size}")
-    assert said.code == 2
+    said = nsw("read", "a.csv", f"{option}={size}", exits=2)
     assert said.err.startswith(f"error: {option}: ")
 
 

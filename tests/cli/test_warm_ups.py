@@ -32,8 +32,7 @@ def test_what_they_print_is_in_no_statistics(nsw, recipe, home):
     # a first run prints 100, later ones 2: only the warm-up is the first
     command = "mkdir first 2>/dev/null && echo f=100 || echo f=2".replace("first", str(home / "first"))
     recipe(APP.replace("echo f={{ n }}", command), "warmup: 1\nrepeats: 2\n")
-    said = nsw("run", "r.yaml", "-s", "local")
-    assert said.code == 0, said.err
+    nsw("run", "r.yaml", "-s", "local", exits=0)
     runs = json.loads(nsw("status", "--json").out)["runs"]
     assert {r["id"]: (r["state"], r["reading"], r["repeat"]) for r in runs} == {
         "case.baseline.w1": ("done", "read", 0),
@@ -57,8 +56,7 @@ def test_an_outlier_is_named_in_the_answer_the_summary_and_the_problems(nsw, rec
     command = f"echo x >>{home}/n; if [ $(wc -l <{home}/n) = 3 ]; then echo f=50; else echo f=10; fi"
     recipe(APP.replace("echo f={{ n }}", command), "repeats: 4\n")
     what = "f is 50.00 s, 5 times the median of 4 repeats (10.00 s)"
-    said = nsw("run", "r.yaml", "-s", "local")
-    assert said.code == 0, said.err
+    said = nsw("run", "r.yaml", "-s", "local", exits=0)
     assert f"outlier: case.baseline.r3: {what}" in said.out
     assert f"outlier: case.baseline.r3: {what}" in nsw("summarize").out
     (one,) = json.loads(nsw("summarize", "--json").out)["outliers"]

@@ -72,8 +72,7 @@ def test_a_summary_of_several_tables_is_refused_as_one_file(nsw, recipe, home):
     more = "matrix: {n: [1, 2]}\nreport: {scaling: {axis: n, kind: weak, figure: f}}\n"
     assert nsw("run", recipe(app, more), "-s", "here").code == 0
     refused(nsw("summarize", "-f", "csv"), "a csv file holds one table, but here are scaling, figures", "--table")
-    said = nsw("summarize", "-f", "csv", "-o", "tables")
-    assert said.code == 0
+    said = nsw("summarize", "-f", "csv", "-o", "tables", exits=0)
     assert "tables/scaling.csv: 2 rows" in said.out
     assert len(rows(home / "tables" / "scaling.csv")) == 2
 
@@ -91,8 +90,7 @@ def test_a_file_that_cannot_be_written_is_said(nsw, good):
 
 
 def test_an_ending_that_is_no_format_is_refused_with_those_there_are(nsw, good, home):
-    said = nsw("summarize", "-o", "out.xlsx")
-    assert said.code == 2
+    said = nsw("summarize", "-o", "out.xlsx", exits=2)
     assert "--output out.xlsx: there is no format .xlsx" in said.err
     assert ".json, .csv, .parquet" in said.err
     assert not (home / "out.xlsx").exists()
@@ -109,8 +107,7 @@ def test_a_dash_is_no_file(nsw, good, home):
 
 
 def test_a_command_that_writes_no_markdown_refuses_its_ending(nsw, good, home):
-    said = nsw("status", "-o", "out.md")
-    assert said.code == 2
+    said = nsw("status", "-o", "out.md", exits=2)
     assert "--output out.md: there is no format .md" in said.err
     assert not (home / "out.md").exists()
     assert nsw("summarize", "-o", "out.md").code == 0
@@ -133,8 +130,7 @@ def test_an_answer_is_a_page_where_the_file_ends_so(nsw, good, trace, home, word
 
 
 def test_a_report_is_named_after_its_campaign(nsw, good, home):
-    said = nsw("report")
-    assert said.code == 0
+    said = nsw("report", exits=0)
     assert said.out.startswith(f"{good.name}.html: ")
     page = (home / f"{good.name}.html").read_text()
     assert f"nsw summarize {good.name} --full" in page
@@ -219,8 +215,7 @@ def test_parameters_of_runs_are_fields_and_clash_with_nothing(nsw, recipe, home)
 @pytest.mark.parametrize("where", ["login", "job"])
 def test_render_shows_the_scripts_of_builds_too(nsw, recipe, home, where):
     app = f"{{command: './program', build: {{command: 'make program', where: {where}}}}}"
-    said = nsw("render", recipe(app), "-s", "batch")
-    assert said.code == 0, said.err
+    said = nsw("render", recipe(app), "-s", "batch", exits=0)
     assert "make program" in said.out
     assert nsw("render", "r.yaml", "-s", "batch", "--into", "scripts").err.startswith("2 scripts in")
     assert len(list((home / "scripts").iterdir())) == 3  # and what they share

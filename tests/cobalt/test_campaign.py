@@ -29,8 +29,7 @@ def states(place: Cobalt) -> list[str]:
 
 def test_runs_are_done_once_whatever_the_sites_filter_and_the_users_environment_print(cobalt):
     filtered(cobalt, 'echo "Job 12345 routed to queue \\"debug\\"." >&2\necho queue=debug')
-    done = cobalt.nsw(*words(cobalt, 6, "[ {{ n }} != 5 ] || exit 3"), QSTAT_HEADER="User:State")
-    assert done.returncode == 1, done.stderr
+    cobalt.nsw(*words(cobalt, 6, "[ {{ n }} != 5 ] || exit 3"), QSTAT_HEADER="User:State", exits=1)
     assert ran(cobalt) == [1, 2, 3, 4, 5, 6]
     assert [state for state, _ in runs(cobalt)] == ["done"] * 4 + ["failed", "done"]
 
@@ -107,8 +106,7 @@ def test_a_folder_whose_blanks_cobalt_drops_is_refused_before_there_is_a_campaig
     run_words = words(cobalt, 1)
     sites = cobalt.work / "sites.yaml"
     sites.write_text(sites.read_text().replace("account:", f"scratch: {cobalt.work}/scratch, account:"))
-    done = cobalt.nsw(*run_words[:-3], "--root", "a b", "--yes")
-    assert done.returncode == 2, done.stderr
+    done = cobalt.nsw(*run_words[:-3], "--root", "a b", "--yes", exits=2)
     assert "Cobalt finds no job script in" in done.stderr
     assert "--root" in done.stderr
     assert list(script.parent.iterdir()) == [script]
@@ -119,8 +117,7 @@ def test_of_a_dead_queue_manager_one_sentence_is_shown_with_a_hint_that_fits(cob
     cobalt.settings(down="cqm")
     assert len(cobalt.run("qstat", "-Q").stderr) > 2000
     refused = "`qstat`: component error: XMLRPC failure <Fault 20: 'error: [Errno 111] Connection refused'>"
-    done = cobalt.nsw(*run_words)
-    assert done.returncode == 3
+    done = cobalt.nsw(*run_words, exits=3)
     assert refused in " ".join(done.stderr.split())
     assert "its server does not answer: try again later" in done.stderr
     checked = cobalt.nsw("sites", "check", "s", "--sites", "sites.yaml").stdout
@@ -151,8 +148,7 @@ def test_a_cancel_that_a_dead_queue_manager_does_not_hear_is_carried_out_by_the_
     process.kill()
     process.wait()
     cobalt.settings(down="cqm", kill_s=0.3)
-    done = cobalt.nsw("cancel", "--root", "campaigns")
-    assert done.returncode == 3, done.stderr
+    done = cobalt.nsw("cancel", "--root", "campaigns", exits=3)
     assert "nsw remembers it" in done.stderr
     cobalt.settings(kill_s=0.3)
     assert cobalt.nsw("resume", "--root", "campaigns").returncode == 1
@@ -184,8 +180,7 @@ def test_a_job_that_somebody_deletes_is_reported_and_the_others_go_on(cobalt):
 
 def test_a_job_over_its_time_limit_says_so(cobalt):
     cobalt.settings(minute_s=0.1, kill_s=0.3)
-    done = cobalt.nsw(*words(cobalt, 1, "sleep 60"))
-    assert done.returncode == 1
+    cobalt.nsw(*words(cobalt, 1, "sleep 60"), exits=1)
     ((state, reason),) = runs(cobalt)
     assert state == "failed"
     assert "time limit" in reason
@@ -240,8 +235,7 @@ def test_of_a_packed_job_that_was_killed_only_what_did_not_finish_is_done_again(
     cobalt.run("qdel", "1")
     assert process.wait(timeout=PATIENCE_S) == 1
     (cobalt.work / "go").touch()
-    again = cobalt.nsw("retry", "--root", "campaigns")
-    assert again.returncode == 0, again.stderr
+    cobalt.nsw("retry", "--root", "campaigns", exits=0)
     assert ran(cobalt) == [1, 2, 2, 3]
 
 
@@ -286,12 +280,10 @@ def test_a_poll_of_very_many_jobs_is_read_to_its_end():
 def test_a_campaign_s_lockfile_asks_for_nothing_that_cobalt_has_no_option_for(cobalt):
     assert cobalt.nsw(*words(cobalt, 1, f"[ -e {cobalt.work}/go ]")).returncode == 1
     (cobalt.work / "go").touch()
-    again = cobalt.nsw("retry", "--time", "6m", "--sites", "sites.yaml", "--root", "campaigns")
-    assert again.returncode == 0, again.stderr
+    cobalt.nsw("retry", "--time", "6m", "--sites", "sites.yaml", "--root", "campaigns", exits=0)
     (lock,) = cobalt.work.glob("campaigns/*/recipe.lock.yaml")
     assert "exclusive: false" in lock.read_text()
-    more = cobalt.nsw("run", str(lock), "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes")
-    assert more.returncode == 0, more.stderr
+    cobalt.nsw("run", str(lock), "--site", "s", "--sites", "sites.yaml", "--root", "campaigns", "--yes", exits=0)
 
 
 GONE = "is missing on the site (scripts/nsw-*.sh), so nothing was begun"

@@ -53,7 +53,7 @@ class Place(Protocol):
     def scheduler_name(self) -> str:
         """As a site names it."""
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
         """Run nsw to its end, in the folder."""
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:

@@ -56,8 +56,7 @@ def test_killed_amid_a_failing_run_and_a_cancelled_task_nothing_is_lost_and_noth
     before = submitted(place).ids
     assert place.run(*words_that_cancel(place, 3)).returncode == 0
     (place.work / "go").touch()
-    done = place.nsw("resume", "--root", "campaigns")
-    assert done.returncode == 1, done.stderr
+    place.nsw("resume", "--root", "campaigns", exits=1)
     assert ran(place) == [1, 2, 4]
     assert submitted(place).ids == before
     states = [state for state, _ in runs(place)]
@@ -65,15 +64,13 @@ def test_killed_amid_a_failing_run_and_a_cancelled_task_nothing_is_lost_and_noth
     assert states[2] in {"cancelled", "failed"}
     assert "exit status 3" in runs(place)[1][1]
     (place.work / "cure").touch()
-    done = place.nsw("retry", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    place.nsw("retry", "--root", "campaigns", exits=0)
     assert ran(place) == [1, 2, 2, 3, 4]
 
 
 def test_a_submission_whose_answer_was_lost_is_found_by_its_name(place):
     place.fault(place.submits, rc=1, stderr="got read error", after=True)
-    done = place.nsw(*words(place, 2))
-    assert done.returncode == 0, done.stderr
+    place.nsw(*words(place, 2), exits=0)
     assert ran(place) == [1, 2]
     assert all(attempt == "attempt-1" for attempt in attempts(place))
 
@@ -83,8 +80,7 @@ def test_what_waits_and_runs_is_ended_by_cancel_though_nsw_was_killed(place):
     wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = place.nsw("cancel", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    place.nsw("cancel", "--root", "campaigns", exits=0)
     assert {state for state, _ in runs(place)} <= {"cancelled", "failed"}
     wait_until(lambda: not in_queue(place))
     assert ran(place) == [1]
@@ -141,8 +137,7 @@ REFUSED = {
 def test_a_refusal_is_not_believed_where_a_job_of_that_name_exists(place):
     code, said = REFUSED[place.scheduler_name]
     place.fault(place.submits, rc=code, stderr=said, after=True)
-    done = place.nsw(*words(place, 2))
-    assert done.returncode == 0, done.stderr
+    place.nsw(*words(place, 2), exits=0)
     assert ran(place) == [1, 2]
     assert attempts(place) == ["attempt-1"] * 2
 
@@ -167,8 +162,7 @@ def test_a_throttle_of_0_holds_what_waits_and_another_number_releases_it_also_by
     process.wait()
     assert ran(place) == [1]
     assert place.nsw("throttle", "16", "--root", "campaigns").returncode == 0
-    done = place.nsw("resume", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    done = place.nsw("resume", "--root", "campaigns", exits=0)
     assert ran(place) == [1, 2, 3]
 
 
@@ -178,8 +172,7 @@ def test_a_throttle_reaches_the_batch_system_though_no_nsw_drives(place):
     wait_until(lambda: ran(place) == [1] and submitted(place).queued == 3, process)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = place.nsw("throttle", "0", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    place.nsw("throttle", "0", "--root", "campaigns", exits=0)
     assert all(state == "queued" and reason.startswith("held") for state, reason in runs(place)[1:])
     (place.work / "go").touch()
     wait_until(lambda: len(list(place.work.glob("campaigns/*/scratch/runs/*/attempt-1/status"))) == 1)
@@ -208,8 +201,7 @@ def test_a_line_of_extra_that_nsw_sets_itself_is_refused_at_its_place_before_the
     lines = (place.work / "recipe.yaml").read_text().splitlines()
     number = next(at for at, line in enumerate(lines, 1) if bad in line)
     for command in (("run", *argv), ("plan", *argv[: argv.index("--root")])):
-        said = place.nsw(*command)
-        assert said.returncode == 2, said.stderr
+        said = place.nsw(*command, exits=2)
         assert f"recipe.yaml:{number}:5" in said.stderr
         assert "cannot hold" in said.stderr
     assert not (place.work / "campaigns").exists()
@@ -224,10 +216,8 @@ def test_a_campaign_that_was_moved_goes_on_in_its_new_place(place):
     old = folder(place)
     old.parent.rename(place.work / "moved")
     (place.work / "cure").touch()
-    done = place.nsw("resume", "--root", "moved")
-    assert done.returncode == 1, done.stderr
+    done = place.nsw("resume", "--root", "moved", exits=1)
     assert "exit status 3" in done.stderr + done.stdout
-    done = place.nsw("retry", "--root", "moved")
-    assert done.returncode == 0, done.stderr
+    done = place.nsw("retry", "--root", "moved", exits=0)
     assert ran(place) == [1, 1, 2, 2, 3, 3]
     assert not old.parent.exists()

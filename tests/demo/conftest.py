@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.exits import with_exit
+
 RECIPE = Path(__file__).parents[2] / "recipes" / "alexnet_scaling.yaml"
 
 
@@ -19,8 +21,8 @@ class Demo:
     stderr: str
     returncode: int
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return nsw(self.root, *words)
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
+        return with_exit(nsw(self.root, *words), exits)
 
 
 def nsw(root: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -28,8 +28,7 @@ def readme_figures() -> dict[tuple[int, int], float]:
 
 @pytest.fixture(scope="module")
 def summary(demo):
-    done = demo.nsw("summarize", "--json")
-    assert done.returncode == 0, done.stderr
+    done = demo.nsw("summarize", "--json", exits=0)
     return json.loads(done.stdout)
 
 

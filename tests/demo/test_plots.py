@@ -11,8 +11,7 @@ from tests.present.test_plots import assert_allowed, marks, places, texts, throu
 
 def plot(demo, tmp_path, *words):
     file = tmp_path / "plot.svg"
-    done = demo.nsw("summarize", str(demo.folder), "-o", str(file), *words)
-    assert done.returncode == 0, done.stderr
+    demo.nsw("summarize", str(demo.folder), "-o", str(file), *words, exits=0)
     root = ET.parse(file).getroot()
     assert_allowed(root)
     return root
@@ -49,8 +48,7 @@ def test_the_timeline_is_read_from_the_report_of_one_case(demo, tmp_path):
      (["--table", "hotspots", "-o", "x.svg"], "--table prints rows")],
 )  # fmt: skip
 def test_what_is_no_plot_is_refused_with_what_to_do(demo, words, says):
-    done = demo.nsw("summarize", str(demo.folder), *words)
-    assert done.returncode == 2
+    done = demo.nsw("summarize", str(demo.folder), *words, exits=2)
     assert says in done.stderr
     assert "hint" in done.stderr
 
@@ -59,8 +57,7 @@ def test_what_is_no_plot_is_refused_with_what_to_do(demo, words, says):
 def test_reports_without_a_campaign_have_plots_too(demo, tmp_path, name):
     files = sorted(demo.folder.glob("reports/gpus-*_batch-8.*/*.sqlite"))
     chosen, file = (files[-1:] if name else files), tmp_path / "plot.svg"
-    done = demo.nsw("read", *map(str, chosen), "-o", str(file), *(["--plot", name] if name else []))
-    assert done.returncode == 0, done.stderr
+    demo.nsw("read", *map(str, chosen), "-o", str(file), *(["--plot", name] if name else []), exits=0)
     root = ET.parse(file).getroot()
     assert_allowed(root)
     if name:
@@ -78,8 +75,7 @@ def test_reports_without_a_campaign_have_plots_too(demo, tmp_path, name):
 )  # fmt: skip
 def test_what_is_no_plot_of_a_report_is_refused(demo, words, says):
     (file,) = demo.folder.glob("reports/gpus-1_batch-8.*/*.sqlite")
-    done = demo.nsw("read", str(file), *words)
-    assert done.returncode == 2
+    done = demo.nsw("read", str(file), *words, exits=2)
     assert says in done.stderr
     assert "hint" in done.stderr
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from tests.exits import with_exit
 from tests.fakes.machinery import write_json
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ class FakePlace:
         argv = (sys.executable, "-m", "nsw", *words)
         return subprocess.Popen(argv, env=self.env | env, cwd=self.work, **QUIET)
 
-    def nsw(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    def nsw(self, *words: str, exits: int | None = None, **env: str) -> subprocess.CompletedProcess[str]:
         """Run nsw to its end."""
-        return self._run((sys.executable, "-m", "nsw", *words), self.env | env)
+        return with_exit(self._run((sys.executable, "-m", "nsw", *words), self.env | env), exits)
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the batch system."""

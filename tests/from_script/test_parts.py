@@ -3,6 +3,7 @@
 import re
 
 import pytest
+import yaml
 
 from nsw.convert.from_script import convert
 from nsw.errors import UsageError
@@ -200,7 +201,7 @@ def test_what_a_line_does_before_its_profiled_command_is_named_and_its_input_kep
 
 
 def test_an_option_of_a_launcher_whose_value_is_computed_is_no_program(converted):
-    recipe, unknown = converted("E=$(realpath e.toml)\nsrun --environment=$E nsys profile ./a\n")
+    recipe, unknown = converted("E=$(cat e.txt)\nsrun --environment=$E nsys profile ./a\n")
     assert recipe.app.command == "./a"
     assert "srun --environment=...: only the job knows its value" in unknown
 
@@ -529,10 +530,10 @@ def test_arguments_are_those_that_the_command_has(converted, lines, command):
 
 
 @pytest.mark.parametrize("value", ["2#11", "M * 2", "N ** -1", "N ** 32", "7 / 2", "$(nproc) * 2", "N++", "010 + 1"])
-def test_other_arithmetic_is_named(converted, value):
+def test_other_arithmetic_is_computed_by_the_job(converted, value):
     recipe, unknown = converted(f"N=4\nM=1+1\nnsys profile ./a $(({value}))\n")
-    assert "NSW_FILL_IN" in recipe.app.command
-    assert "fill it in" in unknown[0]
+    name, _, text = recipe.app.setup[-1].removeprefix("export ").partition("=")
+    assert (recipe.app.command, text, unknown) == (f"./a ${name}", f"$(({value}))", [])
 
 
 def test_what_starts_the_launcher_of_a_profiled_command_is_named(converted):
@@ -735,3 +736,107 @@ def test_metrics_of_nvprof_that_no_recipe_can_name_are_named(converted, metrics)
 
 def test_the_home_folder_in_an_exported_value_is_the_job_s(converted):
     assert converted("export T=~/tmp\nnsys profile ./a\n")[0].app.setup == ["export T=~/tmp"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "folder"),
+    [
+        ('$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)', "{}/.."),
+        ('$(cd -- "$(dirname -- "$0")" &> /dev/null && pwd -P)', "{}"),
+        ('$(dirname "$(readlink -f "$0")")', "{}"),
+        ('$(dirname "$(dirname "$0")")', "{}/.."),
+        ('$(dirname "$(cd "$(dirname "$0")/.." && pwd)")', "{}/../.."),
+        ("$(realpath /x/y)", "/x/y"),
+        ("$(dirname /x/y)", "/x"),
+        ("`dirname $0`", "{}"),
+    ],
+)
+def test_folders_that_a_script_prints_are_known(converted, tmp_path, shell, folder):
+    recipe, unknown = converted(f'D="{shell}"\ncd -- "$D"\nnsys profile a $(basename /x/y.in .in)\n')
+    command = "a y" if folder == "{}" else f"cd {folder.format(tmp_path)} && a y"
+    assert (recipe.app.command, unknown) == (command, [])
+
+
+@pytest.mark.parametrize(
+    ("test", "ranks"),
+    [
+        ('[ "$R" -eq 0 ]', "first"),
+        ("[ 0 -eq $PMI_RANK ]", "first"),
+        ("[ ${PMI_RANK:-0} -lt 2 ]", [0, 1]),
+        ("(( PMI_RANK <= 2 ))", [0, 1, 2]),
+        ("[ $PMI_RANK != 0 ]", "all"),
+        ("[ $PMI_RANK -eq 1 ]", "all"),
+    ],
+)
+def test_ranks_are_those_that_a_wrapper_profiles(converted, tmp_path, test, ranks):
+    wrapper = f'R=$PMI_RANK\nif {test}; then nsys profile "$@"; else "$@"; fi\n'
+    (tmp_path / "w.sh").write_text(wrapper)
+    recipe, unknown = converted("mpirun -np 4 ./w.sh ./a\n")
+    assert (recipe.app.command, recipe.passes[0].ranks, bool(unknown)) == ("./a", ranks, ranks == "all")
+
+
+@pytest.mark.parametrize("step", ["N=$((N * 2))", "let N=N*2", "((N *= 2))", "let 'N = N * 2'"])
+def test_a_counted_while_loop_is_a_matrix(converted, step):
+    recipe, unknown = converted(f"N=1\nwhile [ $N -le 1000 ]; do\nnsys profile ./a $N\n{step}\ndone\n")
+    assert (recipe.app.command, recipe.matrix.N[-1], unknown) == ("./a {{ N }}", 512, [])
+
+
+def test_what_the_job_computes_in_a_command_is_computed_once(converted):
+    recipe, unknown = converted(
+        "nodes=( $(scontrol show hostnames $SLURM_JOB_NODELIST) )\nhead=${nodes[0]}\n"
+        "ip=$(srun -N 1 -w $head hostname --ip-address)\nsrun nsys profile ./a $RANDOM $ip:29500 $(cat a.txt)\n"
+    )
+    names = [line.removeprefix("export ").partition("=")[0] for line in recipe.app.setup]
+    assert names[:3] == ["nodes", "head", "ip"]
+    assert recipe.app.command.startswith(f'./a ${names[3]} "$ip":29500 "${{NSW_FILL_IN')
+    assert len(unknown) == 1
+
+
+def test_a_mounted_folder_that_depends_on_where_the_profiler_is_is_named(converted):
+    recipe, unknown = converted(
+        "N=$(command -v nsys)\nD=$(echo $N | cut -d/ -f2)\napptainer exec -B $D i.sif $N profile a\n"
+    )
+    assert (recipe.app.setup, recipe.app.container.mounts) == ([], [])
+    assert unknown[-1] == "-B $D: only the job knows its value"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("nvprof --metrics $(cat m.txt) ./a", "--metrics $(cat m.txt): only the job knows its value"),
+        (
+            "export W='nsys launch -t cuda'\nbash serve.sh",
+            "export W=...: nsw does not see what it profiles: add a pass",
+        ),
+    ],
+)
+def test_a_profiler_of_which_part_is_not_known_is_named(converted, command, said):
+    assert said in converted(f"{command}\n")[1]
+
+
+def test_a_switch_that_nsw_does_not_know_takes_no_program(converted):
+    assert converted("ncu --no-such-switch python3 a.py\n")[0].app.command == "python3 a.py"
+    assert converted("nsys.exe profile -t cuda a\n")[0].passes[0].kind == "timeline"
+
+
+def test_a_wrapper_is_in_its_own_folder(converted, tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/w.sh").write_text('nsys profile python "$(dirname "$0")/a.py" "$@"\n')
+    assert converted("srun bin/w.sh 1\n")[0].app.command == f"python {tmp_path}/bin/a.py 1"
+
+
+def test_a_program_that_is_built_again_between_its_runs_is_of_two_recipes(tmp_path):
+    lines = "nvcc -O0 m.cu -o a\nncu ./a\n./a\nnvcc -O3 m.cu -o a\nncu ./a\n"
+    made = convert(lines, tmp_path / "job.sh", site=None, sites="sites.yaml", recipe="recipe.yaml")
+    recipes = [yaml.safe_load(text) for _, text in made.recipes]
+    builds = [recipe["app"]["build"]["command"] for recipe in recipes]
+    assert builds == ["nvcc -O0 m.cu -o a", "nvcc -O3 m.cu -o a"]
+    assert [[kind for one in recipe["passes"] for kind in one] for recipe in recipes] == [
+        ["counters", "baseline"],
+        ["counters"],
+    ]
+
+
+def test_a_setting_of_what_was_used_before_is_named(converted):
+    _, unknown = converted("cd $HOME/x\nexport PATH=/a:$PATH\nexport HOME=/h OTHER=1\nnsys profile ./a\n")
+    assert unknown == ["export HOME=...: lines before it use its value of before"]

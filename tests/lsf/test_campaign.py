@@ -11,8 +11,7 @@ from tests.contract.campaigns import PATIENCE_S, RUN, ran, runs, until_go, wait_
 
 
 def test_runs_are_done_once_in_one_array_from_index_1_with_few_questions(lsf):
-    done = lsf.nsw(*words(lsf, 6, "[ {{ n }} != 5 ] || exit 3", limits="max_in_flight: 4"))
-    assert done.returncode == 1, done.stderr
+    lsf.nsw(*words(lsf, 6, "[ {{ n }} != 5 ] || exit 3", limits="max_in_flight: 4"), exits=1)
     assert ran(lsf) == list(range(1, 7))
     assert [state for state, _ in runs(lsf)] == ["done"] * 4 + ["failed", "done"]
     assert "exit status 3" in runs(lsf)[4][1]
@@ -34,8 +33,7 @@ def test_a_retry_of_runs_with_gaps_is_one_array_with_gaps(lsf):
 
 
 def test_a_refusal_is_shown_with_the_line_that_asks_for_it(lsf):
-    done = lsf.nsw(*words(lsf, 2, extra=", queue: nosuch"))
-    assert done.returncode == 1
+    lsf.nsw(*words(lsf, 2, extra=", queue: nosuch"), exits=1)
     assert {state for state, _ in runs(lsf)} == {"failed"}
     assert "bsub refused the job: nosuch: No such queue." in runs(lsf)[0][1]
     assert "resources.queue at recipe.yaml:9:" in runs(lsf)[0][1]
@@ -46,8 +44,7 @@ def test_text_of_a_site_and_a_server_that_is_away_change_nothing(lsf):
     (lsf.state / "settings.json").write_text(json.dumps({"says": "NOTICE: Job <7> of 2019 is remembered\n"}))
     for _ in range(2):
         lsf.fault("bjobs", rc=255, stderr="LSF is down. Please wait ...\n")
-    done = lsf.nsw(*words(lsf, 2))
-    assert done.returncode == 0, done.stderr
+    lsf.nsw(*words(lsf, 2), exits=0)
     assert ran(lsf) == [1, 2]
 
 
@@ -71,8 +68,7 @@ def test_a_build_in_a_job_goes_first_and_the_runs_wait_for_it_in_the_queue(lsf):
     (lsf.work / "recipe.yaml").write_text(
         text.replace("matrix:", build).replace("; true", f"; [ -e {lsf.work}/built ]")
     )
-    done = lsf.nsw(*RUN)
-    assert done.returncode == 0, done.stderr
+    lsf.nsw(*RUN, exits=0)
     assert [job["after"] for job in lsf.jobs()] == [None, "done(101)"]
     assert lsf.jobs()[1]["orphan"]
 

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("history", [True, False], ids=["history", "no history"])
 def test_runs_are_done_once_in_one_array_with_few_questions(pbs, history):
     pbs.double.settings(history=history)
-    done = pbs.nsw(*words(pbs, 12, "[ {{ n }} != 5 ] || exit 3"))
-    assert done.returncode == 1, done.stderr
+    pbs.nsw(*words(pbs, 12, "[ {{ n }} != 5 ] || exit 3"), exits=1)
     assert ran(pbs) == list(range(1, 13))
     assert [state for state, _ in runs(pbs)] == ["done"] * 4 + ["failed"] + ["done"] * 7
     calls = json.loads(pbs.nsw("status", "--root", "campaigns", "--json").stdout)["scheduler_calls"]
@@ -28,16 +27,14 @@ def test_runs_are_done_once_in_one_array_with_few_questions(pbs, history):
 
 def test_a_version_without_array_throttles_gets_arrays_that_may_run_whole(pbs):
     pbs.double.settings(throttles=False, version="19.1.3")
-    done = pbs.nsw(*words(pbs, 7, limits="max_in_flight: 3"))
-    assert done.returncode == 0, done.stderr
+    pbs.nsw(*words(pbs, 7, limits="max_in_flight: 3"), exits=0)
     assert ran(pbs) == list(range(1, 8))
     assert all(tasks <= 3 for _, _, tasks in pbs.double.control("_jobs")["jobs"])
 
 
 def test_a_torque_server_is_named_as_such_before_anything_is_submitted(pbs):
     pbs.double.settings(version="6.1.2")
-    done = pbs.nsw(*words(pbs, 2))
-    assert done.returncode == 2
+    done = pbs.nsw(*words(pbs, 2), exits=2)
     assert "the server is Torque 6.1.2" in done.stderr
     assert "Traceback" not in done.stderr
     assert pbs.double.control("_jobs")["jobs"] == []
@@ -160,8 +157,7 @@ def test_what_waits_of_an_array_says_nothing_of_how_others_of_it_ended(pbs):
 
 def test_a_job_that_a_routing_queue_deletes_is_submitted_once_and_says_why(pbs):
     pbs.double.settings(queues={"route": {"route": ["short"]}, "short": {"walltime": 60}}, default_queue="route")
-    done = pbs.nsw(*words(pbs, 2, limits="lost_after: 2s"))
-    assert done.returncode == 1
+    pbs.nsw(*words(pbs, 2, limits="lost_after: 2s"), exits=1)
     assert [state for state, _ in runs(pbs)] == ["failed", "failed"]
     assert "as a routing queue does when no queue behind it accepts the job" in runs(pbs)[0][1]
     calls = json.loads(pbs.nsw("status", "--root", "campaigns", "--json").stdout)["scheduler_calls"]
@@ -171,8 +167,7 @@ def test_a_job_that_a_routing_queue_deletes_is_submitted_once_and_says_why(pbs):
 @pytest.mark.parametrize("count", [1, 2], ids=["job", "array"])
 def test_without_history_too_much_memory_is_read_from_what_the_job_printed(pbs, count):
     pbs.double.settings(memory_kb=1 << 20, history=False)
-    done = pbs.nsw(*words(pbs, count, "sleep 300", limits="lost_after: 3s", extra=", memory: 100M"))
-    assert done.returncode == 1
+    pbs.nsw(*words(pbs, count, "sleep 300", limits="lost_after: 3s", extra=", memory: 100M"), exits=1)
     for state, reason in runs(pbs):
         assert state == "failed"
         assert "out of memory: job killed: mem 1048576kb exceeded limit 102400kb" in reason
@@ -196,8 +191,7 @@ def test_without_history_too_much_memory_is_read_from_what_the_job_printed(pbs, 
 )  # fmt: skip
 def test_a_refusal_is_shown_with_the_line_that_asks_for_it(pbs, extra, settings, said, place):
     pbs.double.settings(**settings)
-    done = pbs.nsw(*words(pbs, 1, extra=extra))
-    assert done.returncode == 1
+    pbs.nsw(*words(pbs, 1, extra=extra), exits=1)
     ((state, reason),) = runs(pbs)
     assert state == "failed"
     assert f"qsub refused the job: {said}" in reason
@@ -212,8 +206,7 @@ def test_a_retry_asks_for_the_queue_that_was_corrected_in_the_sites_file(pbs):
     assert pbs.nsw(*run_words).returncode == 1
     assert "Unknown queue" in runs(pbs)[0][1]
     sites.write_text(sites.read_text().replace("dbug", "debug"))
-    done = pbs.nsw("retry", "--root", "campaigns", "--sites", "sites.yaml")
-    assert done.returncode == 0, done.stderr
+    done = pbs.nsw("retry", "--root", "campaigns", "--sites", "sites.yaml", exits=0)
     assert "(queue: debug)" in done.stderr
     assert ran(pbs) == [1, 2]
     assert "queue = debug" in pbs.run("qstat", "-x", "-f").stdout
@@ -223,8 +216,7 @@ def test_a_retry_asks_for_the_queue_that_was_corrected_in_the_sites_file(pbs):
 def test_a_folder_that_qsub_cannot_name_is_refused_before_there_is_a_campaign(pbs):
     there = pbs.work / "Mühe"
     assert "illegal -o value" in pbs.run("qsub", "-o", f"{there}/log", "x.sh").stderr
-    done = pbs.nsw(*words(pbs, 1)[:-3], "--root", str(there), "--yes")
-    assert done.returncode == 2, done.stderr
+    done = pbs.nsw(*words(pbs, 1)[:-3], "--root", str(there), "--yes", exits=2)
     assert "a character that qsub does not take in paths" in done.stderr
     assert "extra" not in done.stderr
     assert not there.exists()
@@ -262,8 +254,7 @@ def test_runs_that_are_refused_for_one_reason_share_a_line_with_their_number(pbs
 def test_text_that_a_site_prints_before_an_answer_changes_nothing(pbs):
     for command in ("qsub", "qstat", "qstat"):
         pbs.double.fault(command, noise="NOTICE: maintenance on Monday 9.30 am")
-    done = pbs.nsw(*words(pbs, 2))
-    assert done.returncode == 0, done.stderr
+    pbs.nsw(*words(pbs, 2), exits=0)
     assert ran(pbs) == [1, 2]
 
 

@@ -109,7 +109,7 @@ def test_the_folder_of_a_profiler(path, folder):
         ("shifter", "shifter --volume=B --volume=A --workdir=W", "--volume=/d:/e --env=K=v -o --image=i"),
         ("podman", "podman run --rm --env-host --volume=B --volume=A --workdir=W",
          "--volume=/d:/e --env=K=v --device=nvidia.com/gpu=all -o i"),
-        ("docker", "docker run --rm --volume=B --volume=A --workdir=W", "--volume=/d:/e --env=K=v --gpus=all -o i"),
+        ("docker", "docker run --rm --init --volume=B --volume=A --workdir=W", "--volume=/d:/e --env=K=v --gpus=all -o i"),
         ("sarus", "sarus run --mount=type=bind,source=B --mount=type=bind,source=A --workdir=W",
          "--mount=type=bind,source=/d,destination=/e --env=K=v -o i"),
         ("charliecloud", "ch-run --bind=B --bind=A --cd=W", "--bind=/d:/e --set-env=K=v -o i --"),

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from nsw.present import terminal
-from nsw.present.rows_view import COUNTS, IMPORTANT, IMPORTANT_IN_SUMMARIES, show_rows
+from nsw.present.rows_view import COUNTS, important_columns, show_rows
 from nsw.present.status_view import RUN_COLUMNS
 from nsw.present.terminal import console
 from nsw.tables.schema import TABLES
@@ -128,14 +128,16 @@ def test_whole_numbers_are_either_counts_or_identifiers():
 
 
 def test_every_table_has_an_order_of_importance_of_columns_that_it_has():
-    assert set(IMPORTANT) == set(TABLES)
-    for name, columns in IMPORTANT.items():
+    of_reports = important_columns("reports")
+    assert set(of_reports) == set(TABLES)
+    for name, columns in of_reports.items():
         assert len(set(columns)) == len(columns)
         assert set(columns) <= set(TABLES[name].column_names), name
     from nsw.present.emit import FLAT
 
-    assert set(IMPORTANT_IN_SUMMARIES) == {*FLAT, "runs"}
-    assert set(IMPORTANT_IN_SUMMARIES["runs"]) <= set(RUN_COLUMNS)
+    of_campaigns = important_columns("campaigns")
+    assert set(of_campaigns) == {*FLAT, "runs"}
+    assert set(of_campaigns["runs"]) <= set(RUN_COLUMNS)
 
 
 @ROWS
@@ -166,7 +168,7 @@ def test_a_terminal_has_room_for_every_line_and_what_matters_most_is_there(monke
     assert not STEERS.search(text)
     assert all(cell_len(line) <= width for line in text.splitlines())
     there = {column.name for column in shown(table, rows, text)}
-    assert set(IMPORTANT[name][:3]) <= there
+    assert set(important_columns("reports")[name][:3]) <= there
 
 
 @ROWS

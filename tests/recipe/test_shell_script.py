@@ -124,7 +124,7 @@ def test_lines_blocks_and_conditions_are_known():
     [
         ("", "$HOME/x", "variable"), ("", "${SCRATCH:-/tmp}", "variable"), ("", "$1", "parameter"), ("", "$(date)", "computed"),
         ("", "`date`", "computed"), ("", "$((RANDOM + 2))", "computed"), ("", "${A%%.*}", "computed"), ("A=$(date)", "$A", "variable"),
-        ("let A=1+2", "$A", "computed"), ("if x; then A=1; fi", "$A", "computed"), ("", '"$@"', "list"), ("", "*.c", "shell"),
+        ("read A", "$A", "computed"), ("if x; then A=1; fi", "$A", "computed"), ("", '"$@"', "list"), ("", "*.c", "shell"),
         ("x || A=1", "$A", "computed"), ("export A=$(date)", "$A", "variable"),
     ],
 )  # fmt: skip

@@ -14,6 +14,7 @@ from textwrap import dedent
 
 import pytest
 
+from tests.exits import with_exit
 from tests.far.place import Far, folder_of_both, make_user, missing
 
 SITES = """
@@ -65,23 +66,24 @@ class Road:
         mine = {"NSW_ROOT": str(self.root), "NSW_SITES": str(self.home / "sites.yaml"), "COLUMNS": "160"}
         return os.environ | mine | {"XDG_CONFIG_HOME": str(self.home / "config")} | self.environment
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
             self.command(*words), capture_output=True, text=True, env=self.env, cwd=self.home, check=False, timeout=300
         )
+        return with_exit(done, exits)
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             self.command(*words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env, cwd=self.home
         )
 
-    def run(self, text: str, *words: str, site: str = "here") -> subprocess.CompletedProcess[str]:
-        return self.nsw("run", str(self.recipe(text)), "--site", site, *words)
+    def run(
+        self, text: str, *words: str, site: str = "here", exits: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return self.nsw("run", str(self.recipe(text)), "--site", site, *words, exits=exits)
 
     def status(self, *words: str) -> dict:
-        done = self.nsw("status", "--json", *words)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        return json.loads(self.nsw("status", "--json", *words, exits=0).stdout)
 
     def runs(self) -> dict[str, dict]:
         return {run["id"]: run for run in self.status()["runs"]}

@@ -33,8 +33,7 @@ def builds(road) -> dict[str, dict]:
 @pytest.mark.parametrize("site", ["here", "one"])
 def test_nothing_is_measured_while_something_is_built(road, site):
     road.environment["CUDA_VISIBLE_DEVICES"] = "0,1"
-    done = road.run(make(road, "[ $1 = one ] || sleep 2"), site=site)
-    assert done.returncode == 0, done.stdout + done.stderr
+    road.run(make(road, "[ $1 = one ] || sleep 2"), site=site, exits=0)
     # a compiler finds the GPUs that it would find when run by hand
     assert sorted((road.home / "built").read_text().splitlines()) == ["one 0,1", "two 0,1"]
     assert {name: build["state"] for name, build in builds(road).items()} == {
@@ -52,8 +51,7 @@ def test_a_build_goes_on_without_nsw_is_seen_while_it_runs_and_is_not_done_twice
     process.communicate()
     assert (built(road), (road.home / "buildingone").exists()) == (["one"], True)
     (road.home / "go").touch()
-    done = road.nsw("resume")
-    assert done.returncode == 0, done.stderr
+    road.nsw("resume", exits=0)
     assert built(road) == ["one", "two"]
     assert {run["state"] for run in road.runs().values()} == {"done"}
 
@@ -68,16 +66,14 @@ def test_of_two_builds_one_fails_and_the_runs_of_the_other_are_done(road):
 
 
 def test_a_build_that_fails_names_what_goes_on_and_that_builds_again(road):
-    failed = road.run(make(road, "echo 'prog.cu(3): error' >&2; exit 2"))
-    assert failed.returncode == 2
+    failed = road.run(make(road, "echo 'prog.cu(3): error' >&2; exit 2"), exits=2)
     assert "  | prog.cu(3): error" in failed.stderr
     assert "retry --update-app`, which builds again and continues" in failed.stderr
     assert "build.txt" in failed.stderr
     for left in road.home.glob("building*"):
         left.unlink()
     make(road, "true")
-    done = road.nsw("retry", "--update-app")
-    assert done.returncode == 0, done.stderr
+    done = road.nsw("retry", "--update-app", exits=0)
     assert "the build step failed" not in done.stderr  # the one that failed is needed no more
     assert {run["state"] for run in road.runs().values()} == {"done"}
 
@@ -107,6 +103,5 @@ def test_what_an_older_nsw_left_in_the_middle_of_a_build_is_built_again(road):
     with closing(sqlite3.connect(road.campaign / "campaign.db")) as db, db:
         db.execute("UPDATE tasks SET state = 'running', submission = NULL WHERE kind = 'build'")
         db.execute("UPDATE tasks SET state = 'planned', submission = NULL, attempt = 0 WHERE kind = 'run'")
-    done = road.nsw("resume")
-    assert done.returncode == 0, done.stderr
+    road.nsw("resume", exits=0)
     assert json.loads(road.nsw("status", "--json").stdout)["counts"] == {"done": 4}

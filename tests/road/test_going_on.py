@@ -75,8 +75,7 @@ def test_a_second_nsw_on_a_campaign_is_refused_and_names_the_first(road):
     program = f"echo $PWD >> '{road.home}/done.txt'; until [ -e '{road.home}/go' ]; do sleep 0.02; done"
     nsw = road.start("run", str(road.recipe(HEAD + f'repeats: 2\napp: {{command: "{program}"}}\n')), "--site", "here")
     wait_until(lambda: len(executions(road)) >= 1)
-    second = road.nsw("resume")
-    assert second.returncode == 2
+    second = road.nsw("resume", exits=2)
     assert f"is driven by process {nsw.pid} on" in second.stderr
     assert road.status()["driven"] is True
     (road.home / "go").touch()
@@ -90,8 +89,7 @@ def test_a_run_that_is_killed_is_failed_with_the_reason_and_retry_does_it_again(
     text = (
         HEAD + f"app: {{command: \"echo x >> '{road.home}/done.txt'; [ -e '{road.home}/ok' ] || kill -9 $PPID $$\"}}\n"
     )
-    done = road.run(text)
-    assert done.returncode == 1
+    road.run(text, exits=1)
     (run,) = road.runs().values()
     assert run["state"] == "failed"
     (road.home / "ok").touch()
@@ -121,8 +119,7 @@ def test_cancel_ends_what_runs_with_its_children_and_keeps_what_is_done(road):
     text = counting(road, 3, 600).replace("sleep 600", "[ -e first ] || sleep 600 & wait")
     nsw = road.start("run", str(road.recipe(text)), "--site", "one")
     wait_until(lambda: len(executions(road)) == 1)
-    done = road.nsw("cancel")
-    assert done.returncode == 0
+    road.nsw("cancel", exits=0)
     nsw.communicate(timeout=PATIENCE_S)
     assert nsw.returncode == 1
     assert {r["state"] for r in road.runs().values()} == {"cancelled"}
@@ -174,15 +171,13 @@ def test_a_folder_on_the_site_that_was_removed_is_made_again_with_the_program_in
     assert road.run(HEAD + "app: {command: bash p.sh, files: [p.sh]}\n").returncode == 1
     (road.home / "ok").touch()
     shutil.rmtree(road.scratch)
-    done = road.nsw("retry")
-    assert done.returncode == 0, done.stderr
+    done = road.nsw("retry", exits=0)
     assert f"{road.scratch} was removed: nsw makes it again" in " ".join(done.stderr.split())
 
 
 def test_retry_with_nothing_to_retry_says_so(road):
     road.run(HEAD + "app: {command: 'true'}\n")
-    done = road.nsw("retry")
-    assert done.returncode == 0
+    done = road.nsw("retry", exits=0)
     assert "nothing to retry" in done.stderr
 
 
@@ -245,8 +240,7 @@ def test_a_campaign_of_an_nsw_too_old_is_refused_with_what_to_do(road):
     (file,) = road.root.glob("[!.]*/campaign.db")
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA user_version = 1")
-    done = road.nsw("status")
-    assert done.returncode == 2
+    done = road.nsw("status", exits=2)
     assert "was written by an older nsw (state version 1; this nsw reads" in done.stderr
     assert "recipe.lock.yaml" in done.stderr
     assert road.nsw("ls").returncode == 0

@@ -27,9 +27,7 @@ def built(road, *options):
 
 
 def done(road, text):
-    ended = road.run(text)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return ended
+    return road.run(text, exits=0)
 
 
 def rows(road, table):
@@ -126,8 +124,7 @@ def test_gprof_prints_the_profile_of_a_program_built_for_it(road):
 
 @needs("gprof", "gcc")
 def test_a_program_that_was_not_built_for_gprof_is_told_so(road):
-    ended = road.run(HEAD + built(road) + "passes: [host: {tool: gprof}]\n")
-    assert ended.returncode == 1
+    road.run(HEAD + built(road) + "passes: [host: {tool: gprof}]\n", exits=1)
     assert "wrote no profile: it was not built with -pg" in road.nsw("problems").stdout
 
 

@@ -39,8 +39,7 @@ def launcher(road, monkeypatch):
 
 
 def test_a_rank_without_a_report_is_missed_and_measured_again(road):
-    done = road.run(RECIPE.replace("HOME", str(road.home)))
-    assert done.returncode == 1, done.stderr
+    done = road.run(RECIPE.replace("HOME", str(road.home)), exits=1)
     (run,) = road.runs()
     assert f"error: {run}: no report of rank 1: 2 of 3 processes left one" in done.stderr
     assert f"`nsw retry {run}` measures it again" in done.stderr.replace(f"{road.command()[0]} -m nsw", "nsw")
@@ -55,20 +54,17 @@ def test_a_rank_without_a_report_is_missed_and_measured_again(road):
     assert road.nsw("logs", run).stdout.startswith(f"{run}: done, with missing or unreadable reports (`")
     assert road.runs()[run]["reading"] == "unreadable"
 
-    nothing = road.nsw("retry")  # where only a reader was missing, it would measure for nothing
-    assert nothing.returncode == 0
+    nothing = road.nsw("retry", exits=0)  # where only a reader was missing, it would measure for nothing
     assert "1 run with missing or unreadable reports: " in nothing.stderr + nothing.stdout
     (road.home / "cure").touch()
-    again = road.nsw("retry", run)
-    assert again.returncode == 0, again.stderr
+    again = road.nsw("retry", run, exits=0)
     assert "again: 1 run: 1 done (1 with missing or unreadable reports)" in again.stderr + again.stdout
     assert road.runs()[run]["reading"] == "read"
     assert "no report of rank" not in road.nsw("problems").stdout
 
 
 def test_a_recipe_may_allow_that_a_rank_leaves_no_report(road):
-    done = road.run(RECIPE.replace("HOME", str(road.home)) + "allow_missing: 1\n")
-    assert done.returncode == 0, done.stderr
+    road.run(RECIPE.replace("HOME", str(road.home)) + "allow_missing: 1\n", exits=0)
     (run,) = road.runs()
     assert f"warning: {run}: no report of rank 1: 2 of 3 processes left one" in road.nsw("problems").stdout
     assert road.runs()[run]["reading"] == "read"

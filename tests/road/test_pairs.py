@@ -43,8 +43,7 @@ def planned(road) -> list[str]:
 
 def test_blocks_are_done_in_the_order_of_the_plan_in_one_job_and_the_lock_repeats_it(road):
     (road.home / "go").touch()
-    done = road.run(blocks(road))
-    assert done.returncode == 0, done.stderr
+    done = road.run(blocks(road), exits=0)
     lock = road.campaign / "recipe.lock.yaml"
     seed = yaml.safe_load(lock.read_text())["interleave"]["seed"]
     assert f"3 blocks of 4 cases, in random order, in one job on one node; seed {seed}" in done.stderr
@@ -52,8 +51,7 @@ def test_blocks_are_done_in_the_order_of_the_plan_in_one_job_and_the_lock_repeat
     assert [sorted(order[at : at + 4]) for at in (0, 4, 8)] == [["1", "2", "3", "4"]] * 3
     assert planned(road) == order
     assert len({run["job_id"] for run in road.runs().values()}) == 1
-    again = road.nsw("run", str(lock), "--root", str(road.home / "again"))
-    assert again.returncode == 0, again.stderr
+    road.nsw("run", str(lock), "--root", str(road.home / "again"), exits=0)
     assert began(road) == [*order, *order]
 
 
@@ -63,8 +61,7 @@ def test_a_killed_nsw_leaves_the_blocks_going_and_each_run_is_done_once(road):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     (road.home / "go").touch()
-    done = road.nsw("resume")
-    assert done.returncode == 0, done.stderr
+    road.nsw("resume", exits=0)
     assert road.status()["counts"] == {"done": 12}
     assert began(road) == planned(road)
 
@@ -129,8 +126,7 @@ def programs(road) -> dict[str, str]:
 
 @pytest.mark.far(quick=True)
 def test_each_side_runs_its_own_program_and_the_lock_says_which(road, versions):
-    done = road.run(SIDES, "--against", "HEAD")
-    assert done.returncode == 0, done.stderr
+    done = road.run(SIDES, "--against", "HEAD", exits=0)
     assert f"before: the program's files of commit {versions[:12]} (HEAD); after: as they are now" in done.stderr
     assert "not in git, and the same on both sides: table" in done.stderr
     assert "3 repeats, since the recipe writes none" in done.stderr
@@ -177,8 +173,7 @@ def test_each_side_is_built_once(road, versions):
     git(road, "commit", "-qm", "two")
     program(road, 90)
     recipe = SIDES.replace("[src/prog.sh, table]", "[src/prog.sh, src/make.sh, table]\n" + BUILD.rstrip())
-    done = road.run(recipe, "--against", "HEAD")
-    assert done.returncode == 0, done.stderr
+    road.run(recipe, "--against", "HEAD", exits=0)
     built = [PROGRAM.replace("{base}", base) for base in ("90", "100")]
     assert sorted((road.home / "built").read_text().splitlines()) == sorted(built)
     assert printed(road) == {"before": {"time 101 ms\ndata\n"}, "after": {"time 91 ms\ndata\n"}}
@@ -190,16 +185,14 @@ def test_each_side_is_built_once(road, versions):
 def test_where_one_side_cannot_be_built_no_pair_is_measured(road, versions):
     (road.home / "src" / "make.sh").write_text("grep -q 90 prog.sh\n")
     recipe = SIDES.replace("[src/prog.sh, table]", "[src/prog.sh, src/make.sh, table]\n" + BUILD.rstrip())
-    done = road.run(recipe, "--against", "HEAD")
-    assert done.returncode == 2
+    done = road.run(recipe, "--against", "HEAD", exits=2)
     assert "the build step failed with exit status 1: bash make.sh" in done.stderr
     assert road.status()["counts"] == {"failed": 12}
     assert not (road.campaign / "scratch" / "runs" / "n-1_side-after.baseline.r1").exists()
 
 
 def test_values_of_parameters_are_compared_with_the_same_program(road, versions):
-    done = road.run(SIDES, "--set", "n=2", "--against", "n=12")
-    assert done.returncode == 0, done.stderr
+    done = road.run(SIDES, "--set", "n=2", "--against", "n=12", exits=0)
     assert "n: 12 before, 2 after" in done.stderr
     assert {(run["params"]["side"], run["params"]["n"]) for run in road.runs().values()} == {
         ("before", 12),
@@ -230,8 +223,7 @@ def test_a_campaigns_program_and_values_are_the_side_before(road, versions):
     first = road.campaign
     git(road, "stash", "pop", "-q")
     root = ("--root", str(road.home / "pairs"))
-    done = road.run(SIDES, "--set", "n=2", "--against", str(first), *root)
-    assert done.returncode == 0, done.stderr
+    done = road.run(SIDES, "--set", "n=2", "--against", str(first), *root, exits=0)
     assert f"before: the program of campaign {first.name}, n: 1; after: this recipe as it is" in done.stderr
     (pairs,) = (road.home / "pairs").glob("sides-*")
     texts = {name: (pairs / "reports" / f"{name}.baseline.r1" / "stdout").read_text() for name in
@@ -260,8 +252,7 @@ def test_what_cannot_be_compared_with_is_told(road, versions, ref, told):
 def test_a_branch_that_is_called_as_a_campaign_is_ambiguous(road, versions):
     assert road.run(SIDES).returncode == 0
     git(road, "branch", road.campaign.name)
-    done = road.run(SIDES, "--against", road.campaign.name)
-    assert done.returncode == 2
+    done = road.run(SIDES, "--against", road.campaign.name, exits=2)
     assert f"may be the campaign {road.campaign} and commit {versions[:12]} of" in done.stderr
     assert "refs/heads/NAME" in done.stderr
 
@@ -273,8 +264,7 @@ def test_of_a_folder_comes_what_git_has_of_it_and_no_product_of_a_build(road, ve
     (road.home / ".gitattributes").write_text("src/prog.sh export-ignore\n")
     git(road, "add", "src/later.sh")
     recipe = SIDES.replace("[src/prog.sh, table]", "[src, table]").replace("prog.sh", "src/prog.sh")
-    done = road.run(recipe, "--against", "HEAD")
-    assert done.returncode == 0, done.stderr
+    road.run(recipe, "--against", "HEAD", exits=0)
     names = {app: sorted(p.name for p in (road.campaign / app / "src").iterdir()) for app in ("app", "app.before")}
     assert names == {"app": ["later.sh", "prog.o", "prog.sh"], "app.before": ["prog.sh"]}
 
@@ -282,8 +272,7 @@ def test_of_a_folder_comes_what_git_has_of_it_and_no_product_of_a_build(road, ve
 def test_a_file_that_git_has_only_since_is_of_the_side_after_alone(road, versions):
     (road.home / "later.sh").write_text("")
     git(road, "add", "later.sh")
-    done = road.run(SIDES.replace("table]", "table, later.sh]"), "--against", "HEAD")
-    assert done.returncode == 0, done.stderr
+    road.run(SIDES.replace("table]", "table, later.sh]"), "--against", "HEAD", exits=0)
     names = {app: sorted(p.name for p in (road.campaign / app).iterdir()) for app in ("app", "app.before")}
     assert names == {"app": ["later.sh", "prog.sh", "table"], "app.before": ["prog.sh", "table"]}
 
@@ -300,8 +289,7 @@ def test_a_file_that_git_lfs_keeps_is_refused_and_no_program_of_the_repository_i
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch '{road.home}/ran'\n")
     hook.chmod(0o755)
-    done = road.run(SIDES, "--against", "HEAD")
-    assert done.returncode == 2
+    done = road.run(SIDES, "--against", "HEAD", exits=2)
     assert "src/prog.sh is stored in Git LFS" in done.stderr
     assert not (road.home / "ran").exists()
 
@@ -316,8 +304,7 @@ def test_a_killed_comparison_goes_on_with_both_programs_and_no_run_is_done_twice
     process.send_signal(signal.SIGKILL)
     process.communicate()
     (road.home / "go").touch()
-    done = road.nsw("resume")
-    assert done.returncode == 0, done.stderr
+    road.nsw("resume", exits=0)
     assert printed(road) == {"before": {"time 101 ms\ndata\n"}, "after": {"time 91 ms\ndata\n"}}
     assert began(road) == [run["id"].partition(".")[0] for run in road.status()["runs"]]
 
@@ -332,8 +319,7 @@ def test_a_retry_keeps_the_side_of_a_run_and_a_new_program_is_only_of_the_side_a
     assert road.run(SIDES, "--against", "HEAD").returncode == 1
     assert road.status()["counts"] == {"done": 5, "failed": 7}
     program(road, 80)
-    done = road.nsw("retry", "--update-app")
-    assert done.returncode == 0, done.stderr
+    road.nsw("retry", "--update-app", exits=0)
     assert printed(road) == {"before": {"time 101 ms\ndata\n"}, "after": {"time 81 ms\ndata\n"}}
     assert Counter(programs(road).values()) == {"app-2": 6, "app.before": 5, "app-2.before": 1}
     assert "version" not in road.nsw("problems").stdout + road.nsw("summarize").stdout  # of each side there is one
@@ -349,8 +335,7 @@ def test_a_retry_keeps_the_side_of_a_run_and_a_new_program_is_only_of_the_side_a
 def test_a_new_program_is_added_to_a_campaign_in_whole_pairs(road, versions):
     assert road.run(SIDES, "--against", "HEAD").returncode == 0
     program(road, 80)
-    done = road.nsw("run", "recipe.yaml", "--against", "HEAD", "--into", road.campaign.name)
-    assert done.returncode == 0, done.stderr
+    done = road.nsw("run", "recipe.yaml", "--against", "HEAD", "--into", road.campaign.name, exits=0)
     assert "does 12 runs again, since prog.sh changed" in done.stderr
     assert printed(road) == {"before": {"time 101 ms\ndata\n"}, "after": {"time 81 ms\ndata\n"}}
     assert set(programs(road).values()) == {"app-2", "app-2.before"}

@@ -54,8 +54,7 @@ def test_a_command_is_run_at_the_end_and_learns_how_it_went(road, place):
 
 def test_a_command_of_words_runs_without_a_shell_and_its_failure_is_a_warning(road):
     text = HEAD + "app: {command: 'true'}\nnotify: [sh, -c, 'echo \"$1\" >&2; exit 3', x, '$HOME; nobody']\n"
-    said = road.run(text)
-    assert said.returncode == 0
+    said = road.run(text, exits=0)
     assert "warning: notify: sh failed (exit status 3): $HOME; nobody" in said.stderr
     said = road.run(text.replace("sh, -c", "/no/such, -c"))
     assert "warning: notify: /no/such cannot be started: No such file or directory" in said.stderr

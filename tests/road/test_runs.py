@@ -60,8 +60,7 @@ def test_a_program_that_is_not_there_is_said_so(road):
 
 @pytest.mark.far
 def test_a_set_up_line_that_fails_fails_the_runs_with_the_line(road):
-    done = road.run(HEAD + "app: {command: 'true', setup: ['export A=1', 'source /no/such/file', 'export B=2']}\n")
-    assert done.returncode == 1
+    road.run(HEAD + "app: {command: 'true', setup: ['export A=1', 'source /no/such/file', 'export B=2']}\n", exits=1)
     reason = "set-up failed: source /no/such/file: /no/such/file: No such file or directory"
     assert next(iter(road.runs().values()))["reason"] == reason
 
@@ -121,15 +120,13 @@ def test_the_programs_files_are_beside_it_and_reports_of_runs_do_not_mix(road):
     (road.home / "app").mkdir()
     (road.home / "app" / "prog.sh").write_text("cat data.txt; echo mine > out.txt")
     (road.home / "app" / "data.txt").write_text("data\n")
-    done = road.run(HEAD + "app: {command: bash prog.sh, files: [app/prog.sh, app/data.txt]}\nrepeats: 2\n")
-    assert done.returncode == 0, done.stderr
+    road.run(HEAD + "app: {command: bash prog.sh, files: [app/prog.sh, app/data.txt]}\nrepeats: 2\n", exits=0)
     assert [road.output(r) for r in road.runs()] == ["data\n", "data\n"]
 
 
 @pytest.mark.far
 def test_a_figure_that_is_not_printed_is_absent_with_an_error_and_not_zero(road):
-    done = road.run(HEAD + "app: {command: echo nothing, figures: {f: {regex: 'f=(.*)', unit: s}}}\n")
-    assert done.returncode == 1
+    done = road.run(HEAD + "app: {command: echo nothing, figures: {f: {regex: 'f=(.*)', unit: s}}}\n", exits=1)
     assert "stdout: required figure f was not found in the program's output" in done.stderr
     assert json.loads(road.nsw("summarize", "--json").stdout)["cases"][0]["figures"] == []
 
@@ -147,8 +144,7 @@ def test_the_build_step_is_done_once_and_its_product_is_beside_the_program(road)
 
 def test_a_build_step_that_fails_ends_the_campaign_with_what_it_printed(road):
     (road.home / "make.sh").write_text("echo 'prog.cu(3): error: expected a ;' >&2; exit 2")
-    done = road.run(HEAD + "app: {command: 'true', files: [make.sh], build: {command: bash make.sh}}\n")
-    assert done.returncode == 2
+    done = road.run(HEAD + "app: {command: 'true', files: [make.sh], build: {command: bash make.sh}}\n", exits=2)
     assert "the build step failed with exit status 2: bash make.sh" in done.stderr
     assert "  | prog.cu(3): error: expected a ;" in done.stderr
 
@@ -285,8 +281,7 @@ def test_a_pass_whose_profiler_is_missing_is_absent_and_the_others_are_done(road
 
 def test_a_recipe_of_which_nothing_can_be_done_is_refused(road):
     road.environment["PATH"] = "/usr/bin:/bin"
-    done = road.run(HEAD.replace("[baseline]", "[timeline: {tool: nvprof}]") + "app: {command: 'true'}\n")
-    assert done.returncode == 2
+    done = road.run(HEAD.replace("[baseline]", "[timeline: {tool: nvprof}]") + "app: {command: 'true'}\n", exits=2)
     assert "no run of this recipe is possible on site here" in done.stderr
     assert not road.root.exists()
 
@@ -296,12 +291,10 @@ def test_the_sites_scratch_folder_takes_variables_of_this_machine(road):
     (road.home / "sites.yaml").write_text(
         "nsw: 1\nsites: {here: {scheduler: local, gpus: {per_node: 0}, scratch: $PLACE/nsw}}\n"
     )
-    done = road.run(HEAD + "app: {command: echo hello}\n")
-    assert done.returncode == 0, done.stderr
+    done = road.run(HEAD + "app: {command: echo hello}\n", exits=0)
     assert list((road.home / "far away" / "nsw").glob("*/runs/*/attempt-1/stdout"))
     del road.environment["PLACE"]
-    done = road.run(HEAD + "app: {command: echo hello}\n")
-    assert done.returncode == 2
+    done = road.run(HEAD + "app: {command: echo hello}\n", exits=2)
     assert "and set its variables" in done.stderr
 
 
@@ -311,8 +304,7 @@ def test_a_scratch_folder_that_cannot_be_made_is_told_before_there_is_a_campaign
     (road.home / "sites.yaml").write_text(
         f"nsw: 1\nsites:\n  here: {{scheduler: local, gpus: {{per_node: 0}},\n    scratch: '{file}/nsw'}}\n"
     )
-    done = road.run(HEAD + "app: {command: echo hello}\n")
-    assert done.returncode == 2
+    done = road.run(HEAD + "app: {command: echo hello}\n", exits=2)
     assert "sites.yaml:4:14: scratch is " in done.stderr
     assert "occupied is no folder" in done.stderr
     assert not road.root.exists()
@@ -322,8 +314,7 @@ def test_a_scratch_folder_that_cannot_be_made_is_told_before_there_is_a_campaign
 def test_a_build_that_uses_a_parameter_is_done_once_for_each_of_its_values(road):
     (road.home / "make.sh").write_text('echo "$1" >>built; echo "echo $1" >prog.sh\n')
     app = "app: {command: bash prog.sh, files: [make.sh], build: {command: 'bash make.sh {{ kind }}'}}\n"
-    done = road.run(HEAD + app + "matrix: {kind: [one, two], n: [1, 2]}\n")
-    assert done.returncode == 0, done.stderr
+    road.run(HEAD + app + "matrix: {kind: [one, two], n: [1, 2]}\n", exits=0)
     assert road.output("kind-one_n-2.baseline.r1") == "one\n"
     assert road.output("kind-two_n-1.baseline.r1") == "two\n"
     scratch = road.scratch

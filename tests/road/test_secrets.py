@@ -43,8 +43,7 @@ def mode(path):
 
 
 def test_secrets_reach_the_runs_and_nothing_of_a_finished_campaign_holds_them(road):
-    done = road.nsw("run", at(road, "[baseline, {host: {tool: cprofile}}]"), "--site", "here")
-    assert done.returncode == 0, done.stderr
+    done = road.nsw("run", at(road, "[baseline, {host: {tool: cprofile}}]"), "--site", "here", exits=0)
     assert (
         "secret, in no script and no log: CASE_SECRET, DATABASE_URL, DB_PASSWORD, HF_TOKEN, OPENING, WANDB_API_KEY"
         in done.stderr
@@ -97,8 +96,7 @@ def test_nsys_which_records_its_environment_does_not_see_them(road):
 def test_plan_and_render_name_secrets_and_never_print_a_value(road):
     recipe = at(road)
     for command in (("plan",), ("plan", "--json"), ("plan", "--format", "csv"), ("render",)):
-        shown = road.nsw(command[0], recipe, "--site", "here", *command[1:])
-        assert shown.returncode == 0, shown.stderr
+        shown = road.nsw(command[0], recipe, "--site", "here", *command[1:], exits=0)
         assert not said(shown.stdout, shown.stderr), command
     assert "nsw_secrets 1    # WANDB_API_KEY HF_TOKEN OPENING DB_PASSWORD CASE_SECRET DATABASE_URL" in shown.stdout
     assert "nsw_secrets 2 " in shown.stdout
@@ -120,8 +118,7 @@ def test_until_every_run_is_done_one_file_of_the_owner_alone_holds_them_and_a_re
     for copy in road.campaign.rglob("fail"):
         copy.write_text("")
     shutil.rmtree(road.campaign / "scratch" / "private")  # as a site's purge does
-    again = road.nsw("retry")
-    assert again.returncode == 0, again.stderr
+    road.nsw("retry", exits=0)
     assert road.output("n-1.baseline.r1") == expected(1)
     assert found_in(road.campaign) == set()
 
@@ -138,8 +135,7 @@ def test_a_run_that_is_done_and_lacks_a_figure_keeps_them_for_its_retry(road):
     assert (road.campaign / "secrets.sh").exists()
     for copy in road.campaign.rglob("score"):
         copy.write_text("score=7\n")
-    again = road.nsw("retry")
-    assert again.returncode == 0, again.stderr
+    road.nsw("retry", exits=0)
     assert found_in(road.campaign) == set()
     assert not list(road.campaign.rglob("secrets.sh"))
 
@@ -155,14 +151,12 @@ def test_a_retry_after_they_were_removed_takes_them_from_the_environment(road):
     shutil.rmtree(road.campaign / "scratch" / "private")
     for copy in road.campaign.rglob("fail"):
         copy.write_text("")
-    refused = road.nsw("retry")
-    assert refused.returncode == 2
+    refused = road.nsw("retry", exits=2)
     assert "the secret HF_TOKEN comes from nsw's own environment, where HF_TOKEN is not set" in refused.stderr
     assert "hint: read -rs HF_TOKEN && export HF_TOKEN" in refused.stderr
     assert road.runs() == before
     road.environment |= SECRETS
-    again = road.nsw("retry")
-    assert again.returncode == 0, again.stderr
+    road.nsw("retry", exits=0)
     assert f"HF_TOKEN {sha256(SECRETS['HF_TOKEN'].encode()).hexdigest()}" in road.output("n-1.baseline.r1")
     assert found_in(road.campaign) == set()
 
@@ -172,18 +166,15 @@ def test_the_lock_of_a_campaign_asks_for_its_secrets_again(road):
     lock = road.campaign / "recipe.lock.yaml"
     shutil.move(road.root, road.home / "before")
     lock = road.home / "before" / lock.relative_to(road.root)
-    refused = road.nsw("run", str(lock), "--site", "here")
-    assert refused.returncode == 2
+    refused = road.nsw("run", str(lock), "--site", "here", exits=2)
     assert "the secret HF_TOKEN comes from nsw's own environment, where HF_TOKEN is not set" in refused.stderr
     assert "recipe.lock.yaml:" in refused.stderr
     assert "hint: read -rs HF_TOKEN && export HF_TOKEN" in refused.stderr
     assert not road.root.exists()
-    warned = road.nsw("plan", str(lock), "--site", "here")
-    assert warned.returncode == 0
+    warned = road.nsw("plan", str(lock), "--site", "here", exits=0)
     assert "where HF_TOKEN is not set" in warned.stdout
     road.environment |= SECRETS
-    done = road.nsw("run", str(lock), "--site", "here")
-    assert done.returncode == 0, done.stderr
+    road.nsw("run", str(lock), "--site", "here", exits=0)
     assert "TOKEN_LIMIT: {plain: '77'}" in re.sub(r":\n\s+plain: ('\d+')", r": {plain: \1}", lock.read_text())
     assert found_in(road.root) == set()
 
@@ -197,8 +188,7 @@ def test_a_fault_in_a_recipe_with_a_secret_shows_no_line_and_says_so(road):
         '    DATABASE_URL: "a://u:sesame@h/{{ nope }}"\n',
     ):
         recipe = road.recipe(f"nsw: 1\nname: t\napp:\n  command: 'true'\n  env:\n{bad}  figures: {{}}\n", "bad.yaml")
-        refused = road.nsw("plan", str(recipe), "--site", "here")
-        assert refused.returncode == 2
+        refused = road.nsw("plan", str(recipe), "--site", "here", exits=2)
         assert f"6 | (not shown: a secret is written in {recipe})" in refused.stderr
         assert not said(refused.stdout, refused.stderr), refused.stderr
 
@@ -211,8 +201,7 @@ def test_the_demo_needs_no_secret(road):
     recipe.write_text(text.replace("app:\n", "app:\n  env: {HF_TOKEN: {secret: {from_env: NO_SUCH_VARIABLE}}}\n", 1))
     assert "NO_SUCH_VARIABLE" in recipe.read_text()
     shutil.copytree(recipes_folder() / "apps", road.home / "apps")
-    done = road.nsw("plan", str(recipe), "--site", "demo")
-    assert done.returncode == 0, done.stderr
+    done = road.nsw("plan", str(recipe), "--site", "demo", exits=0)
     assert "NO_SUCH_VARIABLE" not in done.stdout
 
 

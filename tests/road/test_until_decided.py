@@ -49,8 +49,7 @@ def each_ran_once(road) -> bool:
 
 @pytest.mark.far(quick=True)
 def test_pairs_are_added_until_they_decide_and_no_further(road):
-    done = road.run(recipe(road), *DECIDED)
-    assert done.returncode == 0, done.stderr
+    done = road.run(recipe(road), *DECIDED, exits=0)
     assert "3 pairs do not decide: nsw adds 5" in done.stderr
     assert "time: takes" in done.stdout
     assert "less time" in done.stdout
@@ -71,8 +70,7 @@ def ledger_of(folder) -> dict:
 
 
 def test_pairs_that_do_not_fit_in_the_price_are_not_run(road):
-    done = road.run(recipe(road), *SAME, "--at-most", "0.0000001 node-hours")
-    assert done.returncode == 0, done.stderr
+    done = road.run(recipe(road), *SAME, "--at-most", "0.0000001 node-hours", exits=0)
     assert "not decided after 3 pairs (price reached): the difference lies between" in done.stdout
     assert "of 1e-07 node-hours." in done.stdout
     assert repeats(road) == {"before": 3, "after": 3}
@@ -80,8 +78,7 @@ def test_pairs_that_do_not_fit_in_the_price_are_not_run(road):
 
 def test_only_the_cases_that_are_undecided_get_more_pairs(road):
     text = recipe(road).replace("[10]", "[10]\n  m: [1, 2]").replace("{{ n }}$", "{{ n if m == 1 else 10 }}$")
-    done = road.run(text.replace("matrix: {n: [10]\n  m: [1, 2]}", "matrix: {n: [10], m: [1, 2]}"), *DECIDED)
-    assert done.returncode == 0, done.stderr
+    done = road.run(text.replace("matrix: {n: [10]\n  m: [1, 2]}", "matrix: {n: [10], m: [1, 2]}"), *DECIDED, exits=0)
     assert "3 pairs of 2 cases do not decide: nsw adds 5" in done.stderr
     assert "8 pairs do not decide: nsw adds 4" in done.stderr
     counts = Counter(run["params"]["m"] for run in road.status()["runs"])
@@ -137,8 +134,7 @@ def test_killed_while_it_adds_pairs_it_adds_them_when_it_is_resumed(road, functi
     )  # fmt: skip
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert len(executions(road)) == 6
-    done = road.nsw("resume")
-    assert done.returncode == 0, done.stderr
+    done = road.nsw("resume", exits=0)
     assert "8 pairs" in done.stdout
     assert repeats(road) == {"before": 8, "after": 8}
     assert locked_repeats(road) == 8
@@ -147,8 +143,7 @@ def test_killed_while_it_adds_pairs_it_adds_them_when_it_is_resumed(road, functi
 
 @pytest.mark.parametrize("change", [("time (", "no time ("), ("echo time", "exit 3; echo time")])
 def test_where_no_run_has_results_no_pairs_are_added(road, change):
-    done = road.run(recipe(road).replace(*change), *DECIDED)
-    assert done.returncode == 1
+    done = road.run(recipe(road).replace(*change), *DECIDED, exits=1)
     assert "nsw adds" not in done.stderr
     assert ledger_of(road.campaign)["ended"] == "none of the last runs has results"
 

@@ -273,9 +273,8 @@ def test_a_time_limit_in_words(limit, words):
 @given(st.text(), st.text())
 def test_no_state_and_no_reason_is_taken_for_an_end_that_is_none(state, reason):
     answer = slurm.answer(state, reason)
-    assert (answer.phase is Phase.ENDED) == (
-        slurm._STATES.get(state.split(" ", 1)[0].rstrip("+").upper(), (None,))[0] is Phase.ENDED
-    )
+    known = slurm._states().get(state.split(" ", 1)[0].rstrip("+").upper())
+    assert (answer.phase is Phase.ENDED) == (known is not None and known["phase"] == "ended")
 
 
 @given(st.text())
@@ -375,7 +374,10 @@ def test_why_a_job_ended_is_said_once(state, reason, said):
     assert slurm.answer(state, reason).reason == said
 
 
-@pytest.mark.parametrize("reason", sorted(set(ALL_REASONS) - slurm._OF_ENDS - {"None"}))
+REASONS_OF_ENDS = {name for name, reason in slurm._reasons().items() if reason.of == "end"}
+
+
+@pytest.mark.parametrize("reason", sorted(set(ALL_REASONS) - REASONS_OF_ENDS - {"None"}))
 def test_why_a_job_waited_is_no_reason_of_its_cancellation(reason):
     assert slurm.answer("CANCELLED", reason).reason == "the job was cancelled"
 

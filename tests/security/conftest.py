@@ -17,6 +17,7 @@ import pytest
 from nsw.engine.driven import write_state
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
+from tests.exits import with_exit
 
 # no other test run has the same: some folders in /tmp are named after a user
 _FIRST = 54711 + os.getpid() % 5000 * 2
@@ -54,11 +55,11 @@ class User:
             capture_output=True, text=True, check=False, timeout=120, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
-    def nsw(self, *words: object, **how) -> subprocess.CompletedProcess[str]:
+    def nsw(self, *words: object, exits: int | None = None, **how) -> subprocess.CompletedProcess[str]:
         """An nsw as that user."""
         done = self.run(sys.executable, "-P", "-m", "nsw", *words, **how)
         assert "Traceback" not in done.stderr, done.stderr
-        return done
+        return with_exit(done, exits)
 
     def owns_link(self, link: Path, target: Path) -> None:
         """Make a link that belongs to that user."""

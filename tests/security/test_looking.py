@@ -200,8 +200,7 @@ def test_a_campaign_of_another_user_is_not_driven(campaign_of, victim, neighbour
     )
     before = state(neighbour.home)
     for words in (*DRIVES, ["cancel"]):
-        done = victim.nsw(*words, "-c", folder)
-        assert done.returncode == 2, done
+        done = victim.nsw(*words, "-c", folder, exits=2)
         assert f"belongs to user {neighbour.uid}: nsw acts only for campaigns of your own" in done.stderr, words
         assert "recipe.lock.yaml` starts your own" in done.stderr
     assert {path: of for path, of in state(neighbour.home).items() if path != str(folder)} == {
@@ -286,8 +285,7 @@ def test_the_files_of_another_user_s_campaign_are_that_user_s(campaign_of, victi
     logs = victim.nsw("logs", "n-3", "-c", folder)
     assert (logs.returncode, "dear" in logs.stdout) == (0, False), logs.stderr
     for words in (["summarize", folder], ["summarize", folder, "--table", "figures", "--json"]):
-        done = victim.nsw(*words)
-        assert done.returncode == 2
+        done = victim.nsw(*words, exits=2)
         assert (
             "belongs to" in done.stderr
             or "is not a file" in done.stderr

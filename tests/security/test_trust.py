@@ -66,8 +66,7 @@ def test_a_campaign_from_an_archive_is_looked_at_and_nothing_is_started_for_it(c
     before = state(copy)
     path = f"{programs}:{os.environ['PATH']}"
     for words in ACTS:
-        done = victim.nsw(*words, *([copy] if words[-1] == "--into" else ["-c", copy]), PATH=path)
-        assert done.returncode == 2, (words, done)
+        done = victim.nsw(*words, *([copy] if words[-1] == "--into" else ["-c", copy]), PATH=path, exits=2)
         assert "was made elsewhere" in done.stderr, words
         assert f"nsw adopt {copy}` trusts it" in done.stderr, words
     for words in LOOKS:
@@ -110,8 +109,7 @@ def test_to_clean_a_campaign_from_an_archive_removes_nothing_elsewhere(campaign_
 def test_to_adopt_shows_what_nsw_would_do_and_asks(campaign_of, victim):
     folder = campaign_of(victim)
     copy = unpacked(folder, victim)
-    alone = victim.nsw("adopt", copy)
-    assert alone.returncode == 2
+    alone = victim.nsw("adopt", copy, exits=2)
     assert "no terminal" in alone.stderr
     for what in ("host: ", "scheduler local", "programs: ", "echo f={{ n }}", f"scratch: {folder}/scratch", "notify: "):
         assert what in alone.stderr, what

@@ -83,8 +83,7 @@ def test_output_is_not_written_through_a_link_of_another_user_and_through_ones_o
     folder.chmod(0o777)
     dear.write_text("dear")
     victim.owns(dear)
-    refused = victim.nsw("sites", "--json", "-o", folder / "out.json")
-    assert refused.returncode == 2
+    refused = victim.nsw("sites", "--json", "-o", folder / "out.json", exits=2)
     assert "it is a link that" in refused.stderr
     assert dear.read_text() == "dear"
     assert victim.nsw("sites", "--json", "-o", folder / "own.json").returncode == 0
@@ -124,6 +123,5 @@ def test_baselines_of_another_user_that_are_no_file_are_an_error_and_not_waited_
         neighbour.owns(root / "baselines.json")
     else:
         neighbour.owns_link(root / "baselines.json", dear)
-    done = victim.nsw("baseline", "ls", "--root", root)
-    assert done.returncode == 2, done
+    done = victim.nsw("baseline", "ls", "--root", root, exits=2)
     assert "baselines.json cannot be read" in done.stderr

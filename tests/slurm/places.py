@@ -23,6 +23,7 @@ from nsw.schedulers.batch import BatchScheduler, Limits
 from nsw.schedulers.model import Answer, Phase, Scheduler, Submission
 from nsw.schedulers.slurm import Slurm
 from nsw.transport.local import LocalTransport
+from tests.exits import with_exit
 from tests.fakes.machinery import write_json
 from tests.far.far_nsw import connect, end_all
 from tests.far.place import Far, make_user
@@ -116,10 +117,9 @@ class Fake(_Place):
         """Start something in the work folder, with the fakes first on its PATH."""
         return subprocess.Popen(words, text=True, cwd=self.work, **_QUIET)
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            (sys.executable, "-m", "nsw", *words), capture_output=True, text=True, check=False, cwd=self.work
-        )
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
+        argv = (sys.executable, "-m", "nsw", *words)
+        return with_exit(subprocess.run(argv, capture_output=True, text=True, check=False, cwd=self.work), exits)
 
     def expire(self, job: int) -> None:
         """The time of a running job is over."""
@@ -175,8 +175,8 @@ class Real(_Place):
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(self.argv(words), env=self.env, text=True, cwd=self.work, **_QUIET)
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return self.run(sys.executable, "-m", "nsw", *words)
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
+        return with_exit(self.run(sys.executable, "-m", "nsw", *words), exits)
 
     def expire(self, job: int) -> None:
         """The time of a running job is over; slurmctld looks every half minute."""
@@ -242,9 +242,9 @@ class Behind(Real):
     def start(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(words, **self._as_here(**_QUIET))
 
-    def nsw(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def nsw(self, *words: str, exits: int | None = None) -> subprocess.CompletedProcess[str]:
         argv = (sys.executable, "-m", "nsw", *words)
-        return subprocess.run(argv, check=False, **self._as_here(capture_output=True))
+        return with_exit(subprocess.run(argv, check=False, **self._as_here(capture_output=True)), exits)
 
     @contextmanager
     def in_folder(self) -> Iterator[Behind]:

@@ -64,8 +64,7 @@ def submitted(place: Real) -> list[str]:
 
 
 def test_a_build_in_a_job_is_done_once_before_all_runs(cluster):
-    done = cluster.nsw(*begin(cluster))
-    assert done.returncode == 0, done.stderr
+    cluster.nsw(*begin(cluster), exits=0)
     (built,) = lines(cluster.work / "builds")
     assert built.startswith("built x job=")
     assert not built.endswith("job= gpus=")
@@ -78,23 +77,20 @@ def test_a_build_in_a_job_is_done_once_before_all_runs(cluster):
 
 
 def test_each_value_that_the_build_uses_is_built_in_a_folder_of_its_own(cluster):
-    done = cluster.nsw(*begin(cluster, arguments="{{ kind }}"))
-    assert done.returncode == 0, done.stderr
+    cluster.nsw(*begin(cluster, arguments="{{ kind }}"), exits=0)
     assert [line.split()[1] for line in lines(cluster.work / "builds")] == ["a", "b"]
     assert lines(cluster.work / "ran") == ["a 1", "a 2", "b 1", "b 2"]
 
 
 def test_a_build_on_the_login_node_is_no_job(cluster):
-    done = cluster.nsw(*begin(cluster, where="login"))
-    assert done.returncode == 0, done.stderr
+    cluster.nsw(*begin(cluster, where="login"), exits=0)
     assert lines(cluster.work / "builds") == ["built x job= gpus="]
     assert lines(cluster.work / "ran") == ["x 1", "x 1", "x 2", "x 2"]
 
 
 def test_a_failed_build_fails_the_campaign_with_the_end_of_its_output_and_can_be_mended(cluster):
     make = "[ -e WORK/mended ] || { echo compiling; echo 'prog.cu(3): error: no such thing' >&2; exit 2; }\n" + MAKE
-    done = cluster.nsw(*begin(cluster, make))
-    assert done.returncode == 2
+    done = cluster.nsw(*begin(cluster, make), exits=2)
     assert "the build step failed with exit status 2: bash make.sh" in done.stderr
     assert "  | prog.cu(3): error: no such thing" in done.stderr
     assert states(cluster) == {"failed": 4}
@@ -110,15 +106,13 @@ def test_a_failed_build_fails_the_campaign_with_the_end_of_its_output_and_can_be
     assert not (cluster.work / "ran").exists()
     assert in_queue(cluster) == []
     (cluster.work / "mended").touch()
-    done = cluster.nsw("retry", "--failed", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    done = cluster.nsw("retry", "--failed", "--root", "campaigns", exits=0)
     assert len(lines(cluster.work / "builds")) == 1
     assert states(cluster) == {"done": 4}
 
 
 def test_one_failed_build_of_two_leaves_the_other_s_runs(cluster):
-    done = cluster.nsw(*begin(cluster, '[ "$1" = a ] || exit 3\n' + MAKE, arguments="{{ kind }}"))
-    assert done.returncode == 1
+    done = cluster.nsw(*begin(cluster, '[ "$1" = a ] || exit 3\n' + MAKE, arguments="{{ kind }}"), exits=1)
     assert "the build step failed with exit status 3: bash make.sh b" in done.stderr
     assert lines(cluster.work / "ran") == ["a 1", "a 2"]
     assert states(cluster) == {"done": 2, "failed": 2}
@@ -131,8 +125,7 @@ def test_killed_at_any_moment_the_build_is_submitted_once(cluster, moment):
     wait_until(lambda: process.poll() is not None or reached(cluster, moment))
     process.send_signal(signal.SIGKILL)
     process.wait()
-    done = cluster.nsw("resume", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    cluster.nsw("resume", "--root", "campaigns", exits=0)
     assert len(lines(cluster.work / "builds")) == 1
     assert states(cluster) == {"done": 4}
     assert len(submitted(cluster)) == 3
@@ -145,8 +138,7 @@ def test_killed_while_it_builds_on_the_login_node_the_next_one_waits_for_that_bu
     process.send_signal(signal.SIGKILL)
     process.wait()
     (cluster.work / "go").touch()
-    done = cluster.nsw("resume", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    cluster.nsw("resume", "--root", "campaigns", exits=0)
     assert lines(cluster.work / "builds") == ["built x job= gpus="]
     assert states(cluster) == {"done": 4}
 

@@ -76,6 +76,19 @@ class Campaign:
     def run(self, n):
         return self.ledger.runs_named([f"n-{n}.baseline.r1"])[0]
 
+    def claim(self, n, facts=""):
+        """Let the first attempt of a run have begun; the folder where it is, with these facts in its claim."""
+        home = Path(self.scratch) / f"runs/n-{n}.baseline.r1/attempt-1"
+        home.mkdir(parents=True)
+        (home / "claim").write_text(f"state=running\n{facts}")
+        return home
+
+    def complete(self, job, *tasks):
+        """Carry tasks of a job out, to a good end."""
+        for index in tasks:
+            self.fake.execute(job, index)
+            self.fake.set(job, index, "COMPLETED")
+
     @property
     def states(self):
         return [str(r.state) for r in self.ledger.runs()]
@@ -144,8 +157,7 @@ def test_of_runs_that_wait_for_another_reason_now_all_know_it_and_one_tells_of_i
 def test_what_another_nsw_left_in_flight_is_judged_by_the_next(campaign, fake):
     it = campaign()
     it.rounds(2)
-    fake.execute(1, 0)
-    fake.set(1, 0, "COMPLETED")
+    it.complete(1, 0)
     it.open()
     it.rounds()
     assert it.states == ["done", "queued", "queued"]
@@ -182,9 +194,7 @@ def test_what_the_first_launch_of_a_job_finished_counts_though_the_controller_ho
     it = campaign()
     it.rounds()
     fake.set(1, 0, "PENDING", "launch failed requeued held")
-    claimed = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    claimed.mkdir(parents=True)
-    (claimed / "claim").write_text("state=running\n")
+    claimed = it.claim(1)
     it.rounds(5)
     assert it.run(1).state is State.QUEUED
     (claimed / "claim").unlink()
@@ -209,11 +219,8 @@ def test_what_the_controller_holds_before_it_began_is_submitted_again_and_its_fi
 def test_a_job_that_a_confused_controller_started_twice_does_nothing_the_second_time_and_nsw_says_so(campaign, fake):
     it = campaign()
     it.rounds()
-    begun = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    begun.mkdir(parents=True)
-    (begun / "claim").write_text("state=running\n")
-    fake.execute(1, 0)
-    fake.set(1, 0, "COMPLETED")
+    begun = it.claim(1)
+    it.complete(1, 0)
     it.rounds(6)
     assert sorted(p.name for p in begun.iterdir()) == ["again", "claim"]  # `again` names the job that came too late
     assert it.run(1).state is State.FAILED
@@ -236,9 +243,7 @@ def test_of_two_jobs_the_one_that_claimed_a_run_is_believed(campaign, fake, ends
     it = campaign()
     it.rounds()
     other = second_job(fake)
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    home = it.claim(1, f"job_id={other}_0\nstart=1.0\n")
     fake.set(1, 0, "COMPLETED")  # it found the run claimed, and ended well
     fake.set(other, 0, "RUNNING")
     it.rounds(8)
@@ -274,9 +279,7 @@ def test_a_job_that_is_started_anew_after_its_run_was_done_is_no_second_one(camp
 def test_a_lost_run_that_ended_after_all_is_believed_by_the_next_nsw(campaign, fake):
     it = campaign()
     it.rounds()
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    home = it.claim(1, "job_id=1_0\nstart=1.0\n")
     fake.forget(1, squeue=False, sacct=False)
     it.rounds(8)
     assert it.run(1).state is State.LOST
@@ -291,9 +294,7 @@ def test_cancel_ends_the_job_that_claimed_a_run_too(campaign, fake):
     it = campaign()
     it.rounds()
     other = second_job(fake)
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    it.claim(1, f"job_id={other}_0\nstart=1.0\n")
     fake.set(1, 0, "COMPLETED")
     fake.set(other, 0, "RUNNING")
     it.rounds(3)
@@ -414,9 +415,7 @@ def test_a_run_that_began_before_its_late_submission_was_claimed_is_not_called_c
     for _ in range(40):
         fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
     it.rounds()
-    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
-    begun.mkdir(parents=True)
-    (begun / "claim").write_text("state=running\njob_id=7_1\nstart=1.0\n")
+    it.claim(2, "job_id=7_1\nstart=1.0\n")
     it.driver.cancel()
     assert it.states[0] == it.states[2] == "cancelled"
     assert it.states[1] != "cancelled"
@@ -455,9 +454,7 @@ def test_a_job_that_arrives_after_its_name_was_submitted_again_is_cancelled_too_
 @pytest.mark.parametrize("is_listed", [True, False])
 def test_cancel_ends_the_job_that_began_a_run_while_the_job_that_nsw_submitted_waits(campaign, fake, is_listed):
     it, other = two_jobs_of_a_name(campaign, fake)
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    it.claim(1, f"job_id={other}_0\nstart=1.0\n")
     fake.set(other, 0, "RUNNING")
     if not is_listed:
         fake.fault("squeue", rc=1, stderr="slurm_load_jobs error: Unable to contact slurm controller")
@@ -468,9 +465,7 @@ def test_cancel_ends_the_job_that_began_a_run_while_the_job_that_nsw_submitted_w
 
 def test_a_run_that_another_job_of_its_name_does_is_running_though_its_own_job_waits(campaign, fake):
     it, other = two_jobs_of_a_name(campaign, fake)
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text(f"state=running\njob_id={other}_0\nstart=1.0\n")
+    home = it.claim(1, f"job_id={other}_0\nstart=1.0\n")
     fake.set(other, 0, "RUNNING")
     it.rounds(2)
     assert it.states == ["running", "queued", "queued"]
@@ -499,9 +494,7 @@ def test_a_run_that_failed_by_the_schedulers_word_alone_and_ended_well_is_believ
 ):
     it = campaign()
     it.rounds()
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text("state=running\njob_id=1_0\nstart=1.0\n")
+    home = it.claim(1, "job_id=1_0\nstart=1.0\n")
     fake.set(1, 0, word)
     it.rounds(2)
     assert it.run(1).state is State.FAILED
@@ -585,9 +578,7 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     it = campaign()
     it.rounds(2)
     fake.forget(1, squeue=False, sacct=False)
-    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
-    begun.mkdir(parents=True)
-    (begun / "claim").write_text("state=running\n")
+    it.claim(2)
     it.rounds(3)
     assert it.states == ["submitted", "lost", "submitted"]
     assert it.run(2).reason == (
@@ -595,9 +586,7 @@ def test_a_job_that_nobody_knows_is_submitted_again_unless_it_began(campaign, fa
     )
     fake.execute(1, 0)
     it.rounds()
-    for index in (0, 2):
-        fake.execute(2, index)
-        fake.set(2, index, "COMPLETED")
+    it.complete(2, 0, 2)
     it.rounds(6)
     assert it.states == ["done", "lost", "done"]
     assert [it.run(n).attempt for n in (1, 2, 3)] == [2, 1, 2]
@@ -609,9 +598,7 @@ def test_a_begun_task_that_vanishes_beside_its_siblings_is_lost_and_only_after_t
     it.rounds(2)
     for n in (1, 2):
         (fake.state / f"jobs/1/{n - 1}.json").unlink()
-    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
-    begun.mkdir(parents=True)
-    (begun / "claim").write_text("state=running\nstart=1.0\n")
+    it.claim(2, "start=1.0\n")
     it.rounds(2)
     assert it.states == ["cancelled", "running", "queued"]
     it.rounds(2)
@@ -626,8 +613,7 @@ def test_the_rest_of_an_array_that_slurmctld_forgot_is_submitted_again_though_sa
 ):
     it = campaign()
     it.rounds(2)
-    fake.execute(1, 0)
-    fake.set(1, 0, "COMPLETED")
+    it.complete(1, 0)
     fake.forget(1, squeue=False)
     for n in (2, 3):
         (fake.state / f"jobs/1/{n - 1}.json").unlink()
@@ -647,9 +633,7 @@ def test_a_begun_task_that_comes_back_into_the_queue_goes_on(campaign, fake):
     task = fake.state / "jobs/1/1.json"
     listed = task.read_text()
     task.unlink()
-    begun = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
-    begun.mkdir(parents=True)
-    (begun / "claim").write_text("state=running\nstart=1.0\n")
+    it.claim(2, "start=1.0\n")
     it.rounds(2)
     task.write_text(listed)
     fake.set(1, 1, "RUNNING")
@@ -689,18 +673,14 @@ def test_what_a_job_finished_out_of_sight_is_not_done_again(campaign, fake):
     it.rounds(2)
     fake.forget(1, squeue=False, sacct=False)
     for n in (1, 2, 3):
-        begun = Path(it.scratch) / f"runs/n-{n}.baseline.r1/attempt-1"
-        begun.mkdir(parents=True)
-        (begun / "claim").write_text("state=running\n")
+        it.claim(n)
     it.rounds(3)
     assert it.states == ["lost"] * 3
     (Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1/claim").unlink()
     fake.execute(1, 0)
     it.retry()
     it.rounds()
-    for index in range(3):
-        fake.execute(2, index)
-        fake.set(2, index, "COMPLETED")
+    it.complete(2, 0, 1, 2)
     it.rounds(6)
     assert it.states == ["done"] * 3
     assert [it.run(n).attempt for n in (1, 2, 3)] == [1, 2, 2]
@@ -753,9 +733,7 @@ def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_
     script.write_text(whole[:second] + "exit 0\n" + whole[second:])
     fake.execute(1)
     script.write_text(whole)
-    claimed = Path(it.scratch) / "runs/n-2.baseline.r1/attempt-1"
-    claimed.mkdir(parents=True)
-    (claimed / "claim").write_text("state=running\n")
+    it.claim(2)
     fake.set(1, -1, "TIMEOUT")
     it.rounds()
     assert it.states == ["done", "failed", "failed"]
@@ -763,8 +741,7 @@ def test_a_walltime_that_ends_a_packed_job_midway_costs_only_the_runs_that_were_
     assert it.run(3).reason == "the job was over its time limit of 2m before this run began"
     it.retry()
     it.rounds()
-    fake.execute(2)
-    fake.set(2, -1, "COMPLETED")
+    it.complete(2, -1)
     it.rounds()
     assert it.states == ["done"] * 3
     assert (fake.work / "ran").read_text().split() == ["1", "2", "3"]
@@ -792,9 +769,7 @@ def test_runs_that_never_began_tell_their_jobs_own_reason_and_retry_failed_does_
 def test_only_what_failed_is_submitted_again_as_one_smaller_array(campaign, fake):
     it = campaign("bash -c '[ {{ n }} = 2 ]'")
     it.rounds()
-    for index in range(3):
-        fake.execute(1, index)
-        fake.set(1, index, "COMPLETED")
+    it.complete(1, 0, 1, 2)
     it.rounds()
     assert it.states == ["failed", "done", "failed"]
     it.retry()
@@ -806,8 +781,7 @@ def test_a_canary_goes_ahead_and_the_rest_follows_in_one_array(campaign, fake):
     it = campaign(extra="canary: on\n")
     it.rounds()
     assert len(fake.jobs()) == 1
-    fake.execute(1)
-    fake.set(1, -1, "COMPLETED")
+    it.complete(1, -1)
     it.rounds(2)
     assert [len(list((fake.state / f"jobs/{n}").glob("[-0-9]*.json"))) for n in (1, 2)] == [1, 2]
 
@@ -815,8 +789,7 @@ def test_a_canary_goes_ahead_and_the_rest_follows_in_one_array(campaign, fake):
 def test_a_canary_that_shows_nothing_holds_the_rest_until_a_person_resumes(campaign, fake):
     it = campaign(extra="canary: runs above 2\n", fault=lambda _run: "its report holds no metric")
     it.rounds()
-    fake.execute(1)
-    fake.set(1, -1, "COMPLETED")
+    it.complete(1, -1)
     with pytest.raises(CampaignError, match="its report holds no metric") as stopped:
         it.rounds(2)
     assert "nsw resume" in stopped.value.hint
@@ -900,9 +873,7 @@ def test_an_sbatch_that_is_killed_is_in_doubt_and_not_refused(campaign, fake):
 def test_the_reason_of_a_failed_run_ends_with_its_last_words(campaign, fake):
     it = campaign("bash -c 'echo first >&2; echo no such kernel >&2; exit 3'")
     it.rounds()
-    for index in range(3):
-        fake.execute(1, index)
-        fake.set(1, index, "COMPLETED")
+    it.complete(1, 0, 1, 2)
     it.rounds()
     assert it.run(1).reason == "exit status 3: no such kernel"
 
@@ -934,9 +905,7 @@ def test_when_a_run_began_is_known_though_slurm_said_it_runs_before_the_job_did(
     fake.set(1, 0, "RUNNING")
     it.rounds()
     assert (it.run(1).state, it.run(1).started) == (State.RUNNING, None)
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text("state=running\nhost=node1\nstart=123.5\n")
+    it.claim(1, "host=node1\nstart=123.5\n")
     it.rounds()
     assert (it.run(1).host, it.run(1).started) == ("node1", 123.5)
 
@@ -987,9 +956,7 @@ def test_what_an_earlier_attempt_left_is_kept_whole_though_nsw_is_killed_meanwhi
     it = campaign("bash -c 'echo {{ n }}; exit 1'")
     for job in (1, 2):
         it.rounds()
-        for index in range(3):
-            fake.execute(job, index)
-            fake.set(job, index, "COMPLETED")
+        it.complete(job, 0, 1, 2)
         if job == 1:
             it.rounds()
             it.retry()
@@ -1019,9 +986,7 @@ def test_after_too_many_failures_what_waits_is_withdrawn_from_the_queue_until_a_
     it.rounds()
     fake.set(1, 0, "RUNNING")
     fake.set(1, 1, "FAILED", code="1:0")
-    home = Path(it.scratch) / "runs/n-1.baseline.r1/attempt-1"
-    home.mkdir(parents=True)
-    (home / "claim").write_text("state=running\n")
+    home = it.claim(1)
     it.rounds(2)
     assert it.states == ["running", "failed", "planned"]
     assert it.ledger.meta(STOPPED) == "1 run failed (stop_after_failures: 1)"
@@ -1072,8 +1037,6 @@ def test_what_was_removed_from_the_folder_of_the_campaign_there_is_sent_again(ca
         file.unlink()
     it.open()
     assert all(file.is_file() for file in files)
-    for index in range(3):
-        fake.execute(1, index)
-        fake.set(1, index, "COMPLETED")
+    it.complete(1, 0, 1, 2)
     it.rounds()
     assert it.states == ["done"] * 3

@@ -96,8 +96,7 @@ def test_pairs_of_two_revisions_share_a_job_through_a_kill_and_their_lock_does_i
     process.send_signal(signal.SIGKILL)
     process.wait()
     (cluster.work / "go").touch()
-    done = cluster.nsw("resume", "--root", "campaigns")
-    assert done.returncode == 0, done.stderr
+    cluster.nsw("resume", "--root", "campaigns", exits=0)
     assert figures(campaign(cluster)) == {"before": {"time 100 ms\n"}, "after": {"time 90 ms\n"}}
     order = [run["id"].partition(".")[0] for run in runs(cluster)]
     assert [case for case, _, _ in ran(cluster)] == order
@@ -105,8 +104,7 @@ def test_pairs_of_two_revisions_share_a_job_through_a_kill_and_their_lock_does_i
     assert len({(job, node) for _, job, node in ran(cluster)}) == 1
     assert len((cluster.work / "built").read_text().split()) == 2
     lock = campaign(cluster) / "recipe.lock.yaml"
-    again = cluster.nsw("run", str(lock), *options("again"))
-    assert again.returncode == 0, again.stderr
+    cluster.nsw("run", str(lock), *options("again"), exits=0)
     assert [case for case, _, _ in ran(cluster)] == [*order, *order]
     locks = [
         yaml.safe_load(file.read_text())["lock"]["before"] for file in (lock, *cluster.work.glob("again/*/*.lock.yaml"))
@@ -121,8 +119,7 @@ def test_what_was_cancelled_or_failed_is_done_in_its_block_again_and_nothing_els
     process.wait(timeout=300)
     assert {run["state"] for run in runs(cluster)} == {"cancelled"}
     cluster.run("touch", "go", "fails")
-    done = cluster.nsw("retry", "--root", "campaigns")
-    assert done.returncode == 1
+    cluster.nsw("retry", "--root", "campaigns", exits=1)
     assert [run["state"] for run in runs(cluster)] == ["failed", *["done"] * 11]
     assert len({job for _, job, _ in ran(cluster)}) == 1
     assert cluster.nsw("retry", "--root", "campaigns").returncode == 0
@@ -136,8 +133,7 @@ def test_pairs_are_added_in_jobs_of_their_own_until_they_decide(cluster):
     (cluster.work / "go").touch()
     recipe = RECIPE.replace("n: [1, 2]", "n: [1]")
     (cluster.work / "recipe.yaml").write_text(recipe)
-    done = cluster.nsw(*words, "--until", "decided", "--at-most", "1h")
-    assert done.returncode == 0, done.stderr
+    done = cluster.nsw(*words, "--until", "decided", "--at-most", "1h", exits=0)
     assert "3 pairs do not decide: nsw adds 5" in done.stderr
     assert "Pairs were added until they decide: 8 pairs," in done.stdout
     assert len(ran(cluster)) == 16

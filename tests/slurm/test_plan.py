@@ -67,8 +67,7 @@ def test_each_set_of_resources_is_asked_once_and_the_start_is_shown(cluster):
 def test_what_slurm_would_refuse_is_told_at_the_line_that_asks(cluster, more, line, said):
     text = RECIPE.replace("  time: 1m\n", "") if "time" in more else RECIPE
     (cluster.work / "recipe.yaml").write_text(text + more)
-    done = cluster.nsw("plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
-    assert done.returncode == 2
+    done = cluster.nsw("plan", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", exits=2)
     assert f"recipe.yaml:{line}:" in done.stderr
     assert said in done.stderr
     assert "allocation failure" not in done.stderr
@@ -77,8 +76,7 @@ def test_what_slurm_would_refuse_is_told_at_the_line_that_asks(cluster, more, li
 def test_a_build_that_would_be_refused_is_told_before_there_is_a_campaign(cluster):
     built = "app: {command: ./prog, build: {command: make, where: job, time: 999h}}"  # in line 4
     (cluster.work / "recipe.yaml").write_text(RECIPE.replace("app: {command: ./prog}", built))
-    done = cluster.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
-    assert done.returncode == 2
+    done = cluster.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", exits=2)
     assert "recipe.yaml:4:" in done.stderr
     assert "sbatch would refuse asked-build: Requested time limit is invalid" in done.stderr
     assert not (cluster.work / "campaigns").exists()
@@ -99,8 +97,7 @@ def test_a_recipe_s_queue_counts_before_the_site_s_partition(cluster):
 
 def test_a_run_that_would_be_refused_makes_no_campaign(cluster):
     (cluster.work / "recipe.yaml").write_text(RECIPE + "  partition: nope\n")
-    done = cluster.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml")
-    assert done.returncode == 2
+    done = cluster.nsw("run", "recipe.yaml", "--site", "c", "--sites", "sites.yaml", exits=2)
     assert "recipe.yaml:10:" in done.stderr
     assert not (cluster.work / "campaigns").exists()
 

@@ -41,8 +41,7 @@ def cluster(unaccounted: Real) -> Iterator[Real]:
 @pytest.mark.parametrize(("site", "login"), [("plain", "no"), ("own", "yes")])
 def test_gpus_are_asked_for_as_the_site_does_and_the_job_s_shell_is_a_login_shell(cluster, site, login):
     words = ("--site", site, "--sites", "sites.yaml", "--root", "campaigns", "--yes")
-    done = cluster.nsw("run", "recipe.yaml", *words)
-    assert done.returncode == 0, done.stderr
+    cluster.nsw("run", "recipe.yaml", *words, exits=0)
     gpus, shell = (campaign(cluster) / "reports/case.baseline.r1/stdout").read_text().splitlines()
     assert len(gpus.partition(" on ")[0].split(",")) == 5
     assert gpus.partition(" on ")[2].startswith("ampere")

@@ -27,6 +27,7 @@ GROUPS = {
     "faults": ("faketime", "btrfs-progs"),
     "queue": ("task-spooler",),
     "mpi": ("openmpi-bin", "mpich"),
+    "containers": ("charliecloud",),
     "browser": ("chromium", "chromium-driver"),
     # perf is in other packages on Ubuntu, where the other groups are to be named
     "profilers": ("linux-perf", "binutils", "gcc", "libc6-dev"),

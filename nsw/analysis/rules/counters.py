@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
+from nsw.analysis.kernels import kernels_of_start
 from nsw.analysis.rules.binding import (
     COMPUTING,
     CONFLICTS,
@@ -205,7 +206,6 @@ def _library_product_remark(kernel: KernelRow) -> Remark | None:
     return None if tensor is None or tensor > LEAST_TENSOR_PCT else multiply_add_product_remark(kernel, "FP32")
 
 
-_REPEATED, _OF_START_PCT = 3, 25.0  # launches of a kernel that repeats; the share of those that do not
 _PREDICATED_PCT: Final = 7.0  # of the active threads, from which they are worth a word
 _LIBRARY_LOOKS: Final = (misaligned_rows_remark, _library_product_remark)
 
@@ -328,20 +328,12 @@ def _is_worth_reporting(remark: Remark, share: float) -> bool:
 
 def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
-    start = _kernels_of_start(kernels)
+    start = kernels_of_start(kernels)
     for kernel in kernels:
         share = kernel.share_pct if len(kernels) > 1 else 100.0
         if share is None or kernel.name in start:
             continue  # without shares nobody knows which kernel matters
         yield from ((kernel, share, remark) for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share))
-
-
-def _kernels_of_start(kernels: Sequence[KernelRow]) -> set[str]:
-    """Names of kernels launched once beside others that repeat and take most: set-up, which a run has once."""
-    once = [kernel for kernel in kernels if kernel.launches == 1]
-    repeat = any(kernel.launches >= _REPEATED for kernel in kernels)
-    is_little = sum(kernel.share_pct or 0.0 for kernel in once) < _OF_START_PCT
-    return {kernel.name for kernel in once} if repeat and is_little else set()
 
 
 def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]:

@@ -151,7 +151,8 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
         by_fault = max((fault.gain_pct for fault in faults if fault.cause not in others), default=0.0)
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct
         gain = min(hit.gain_pct, by_fault) if is_behind else hit.gain_pct
-        gain *= _EXPLAINS if hit.table == _OF_THIS_RUN else 1.0  # a longer run has less of it
+        is_once = hit.table == _OF_THIS_RUN and hit.cause != "recompilation"  # a longer run has less of it
+        gain *= _EXPLAINS if is_once else 1.0
         return not (hit.cause in _FAULTS and gain > 0), -gain, is_behind, hit.cause
 
     return sorted(hits, key=sort_key)

@@ -38,6 +38,7 @@ _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are t
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _AS_FAST: Final = 2.0  # times the usual time of a launch
 _COMPILES_NS: Final = 2e9  # less is the start of any program
+_AGAIN: Final = 4  # times that a loop compiles a module
 _OF_COMPILED, _MODULES, _TWICE = 0.1, 3, 1.5  # modules that a sentence lists, and those that are compiled again
 _FIRST_PCT: Final = 30.0  # of all iterations' time
 _FIRST: Final = 3  # iterations that try or compile kernels: more that are slow alike have a slow GPU
@@ -223,7 +224,7 @@ def _slow_iteration_hit(case: CaseSummary, context: Context) -> Hit | None:
 
 def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A JAX program that XLA compiles for much of a run, and which modules it compiles several times."""
-    compiled_ns, run_ns = sum(ns for *_, ns in case.compiled), sum(phase.duration_ns for phase in case.phases)
+    compiled_ns, run_ns = sum(ns for *_, ns in case.compiled), case.traced_ns
     share = min(100.0, 100 * compiled_ns / run_ns) if run_ns else 0.0
     if share < _FIRST_PCT or compiled_ns < _COMPILES_NS:
         return None
@@ -236,6 +237,19 @@ def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
         calls >= _TWICE and not name.startswith("jit__") and ns >= _PART * compiled_ns for name, calls, ns in largest
     )
     apart = any(name.startswith("jit__") for name, *_ in largest)
+    fact = (
+        f"XLA compiles for {format_ns(compiled_ns)} of {format_ns(run_ns)} (from the first CUDA call to the last):"
+        f" {listed}"
+    )
+    name, calls, ns = max(case.compiled, key=lambda module: module[2])
+    if calls >= _AGAIN and ns >= MOSTLY * compiled_ns and not name.startswith("jit__"):  # again and again, in a loop
+        return Hit(
+            "recompilation", case.id, 100 * ns * (1 - 1 / calls) / run_ns, f"compiles {name} {calls:.0f} times",
+            "compile once", fact,
+            f"What differs between the calls of {name} is static or a shape: make it a traced value (jax.lax.fori_loop"
+            " in place of a loop of its length, no static_argnums), or pad to few lengths.",
+            f"{share:.0f} %", "nvtx_summary", gain_of="this run",
+        )  # fmt: skip
     advice = (
         "A folder of compiled programs (jax.config.update('jax_compilation_cache_dir', FOLDER)) saves it in later runs;"
         " a longer run has less of it."
@@ -246,8 +260,7 @@ def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
         advice = f"Pad to few shapes what is compiled several times (a last, smaller batch). {advice}"
     return Hit(
         "slow-first-iteration", case.id, share, f"compiles {format_ns(compiled_ns)}", "keep compiled programs",
-        f"XLA compiles for {format_ns(compiled_ns)} of {format_ns(run_ns)} (from the first CUDA call to the last):"
-        f" {listed}", advice, f"{share:.0f} %", "nvtx_summary",
+        fact, advice, f"{share:.0f} %", "nvtx_summary",
     )  # fmt: skip
 
 

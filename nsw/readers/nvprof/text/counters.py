@@ -22,6 +22,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from nsw.readers.nvprof.text.state import RowTaker, Stream, cells_of
+from nsw.readers.nvprof.text.summaries import name_without_correlation
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
@@ -124,7 +125,6 @@ _OWN_COLUMNS: Final = (
     "invocations", "min", "min_pm", "max", "max_pm", "avg", "avg_pm", "value", "value_pm", "launch_id",
 )  # fmt: skip
 _NO_LAUNCH: Final = (None, None, None)
-_CORRELATION: Final = re.compile(r"\s+\[\d+\]\Z")
 
 
 def _metrics_table(stream: Stream) -> Columns:
@@ -149,7 +149,7 @@ def add_metric(
     last = read[-1]
     origin = (*stream.origin_values(), stream.device, stream.device_name)
     spread = chain.from_iterable(convert_to_unit(value, last.unit) for value in read)
-    shared = (*origin, metric, description, last.unit, last.text_alone, _without_correlation(kernel))
+    shared = (*origin, metric, description, last.unit, last.text_alone, name_without_correlation(kernel))
     _metrics_table(stream).append(shared, (calls, *spread, *_NO_LAUNCH))
 
 
@@ -175,10 +175,6 @@ def _device_origin(stream: Stream, device: str | None) -> tuple[int | str | None
     return (*stream.origin_values(), ordinal, name)
 
 
-def _without_correlation(kernel: str) -> str:
-    return _CORRELATION.sub("", kernel) if kernel.endswith("]") else kernel
-
-
 HEADER = re.compile(
     r"\s*Invocations\s+(?P<what>Metric|Event) Name(?P<described>\s+(?:Metric|Event) Description)?"
     r"\s+Min\s+Max\s+Avg(?P<total>\s+Total)?\s*\Z"
@@ -191,7 +187,6 @@ _ROWS = {values: re.compile(_ROW % (_VALUE, _VALUE, values - 1)) for values in (
 _VALUES = re.compile(_VALUE)
 _GAP = re.compile(r"\s{2,}|\t")
 _WIDE_GAP = re.compile(r"\s{3,}")  # each blank of a gap would be tried as the end of the description
-_COLUMN_GAP = re.compile(r"\s{2,}|\t")
 _ROWISH = re.compile(r"\s*\d+\s+[a-z][a-z0-9]*_\w+(?:\s|\Z)|\s{5,}\d+\s{2,}[a-z]\w*\s{2,}\S")
 _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise is a description without its name
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
@@ -283,7 +278,7 @@ class MetricTable:
         narrow = _WIDE_GAP.sub("  ", text)
         if _ROWISH.match(text) or any(row.match(narrow) for row in _ROWS.values()):
             return True
-        cells = _COLUMN_GAP.split(text.strip())  # one that lost its invocations, or its name
+        cells = _GAP.split(text.strip())  # one that lost its invocations, or its name
         return len(cells) > self._values and all(map(_VALUES.fullmatch, cells[-self._values :]))
 
     def _take_rest(self, number: int, text: str) -> bool:

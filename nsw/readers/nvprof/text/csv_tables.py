@@ -14,9 +14,9 @@ from nsw.readers.nvprof.text.counters import DAMAGED, UNITS_NAME, UNITS_SIGN, ad
 from nsw.readers.nvprof.text.other_tables import add_memory_row, is_lone_total, misplaced_count, size_of
 from nsw.readers.nvprof.text.state import Stream, cells_of
 from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_of, figures_of
-from nsw.readers.nvprof.text.traces import TraceColumns
+from nsw.readers.nvprof.text.traces import TraceColumns, is_unit
 from nsw.readers.text.known_words import meaning_by_word
-from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, duration, parse_integer, percent, size_factor
+from nsw.readers.text.quantities import QUANTITY, duration, parse_integer, percent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -123,7 +123,7 @@ class CsvTable:
 
     def _take_units(self, cells: Sequence[str]) -> bool:
         stripped = [c.strip() for c in cells]
-        if not any(stripped) or not all(not c or _is_unit(c) for c in stripped):
+        if not any(stripped) or not all(c in {"", "%"} or is_unit(c) for c in stripped):
             return False
         width = len(self._titles)
         self._units = (stripped + [""] * width)[:width]
@@ -148,10 +148,6 @@ class CsvTable:
         if quoted or QUANTITY.fullmatch(cells[at].strip()):
             return None
         return [*cells[:at], self._mark.join(cells[at : at + extra + 1]), *cells[at + extra + 1 :]]
-
-
-def _is_unit(cell: str) -> bool:
-    return cell == "%" or cell in TIME_UNITS or size_factor(cell.removesuffix("/s"), 1024) is not None
 
 
 _TIMES: Final = ("Time", "Avg", "Min", "Max")

@@ -186,7 +186,7 @@ def _shared_cells(stream: Stream, name: str) -> tuple[Any, ...]:
     origin = stream.origin_values()
     match stream.section:
         case "gpu":
-            plain = _CORRELATION.sub("", name) if name.endswith("]") else name
+            plain = name_without_correlation(name)
             return (*origin, stream.device, gpu_operation_kind(plain), plain)
         case "api":
             return (*origin, api_name_without_version(name))
@@ -195,6 +195,11 @@ def _shared_cells(stream: Stream, name: str) -> tuple[Any, ...]:
         case "range":
             return (*origin, stream.nvtx_domain, name)
     return (*origin, name)
+
+
+def name_without_correlation(kernel: str) -> str:
+    """The name of a kernel, without the correlation id of its launch."""
+    return _CORRELATION.sub("", kernel) if kernel.endswith("]") else kernel
 
 
 def is_closed(name: str) -> bool:

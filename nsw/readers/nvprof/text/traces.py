@@ -317,7 +317,7 @@ def units_of(header: str, line: str) -> list[str] | None:
     one are in their order.
     """
     words = [(m[0], m.end()) for m in _WORD.finditer(line)]
-    if not words or not all(_is_unit(word) for word, _ in words):
+    if not words or not all(is_unit(word) for word, _ in words):
         return None
     titles = [(m[0], m.end()) for m in _TITLE.finditer(header)]
     at = {end: word for word, end in words}
@@ -330,7 +330,8 @@ def units_of(header: str, line: str) -> list[str] | None:
     return [below.get(i, "") for i in range(len(titles))]
 
 
-def _is_unit(word: str) -> bool:
+def is_unit(word: str) -> bool:
+    """Whether it is a unit of time, of size or of a rate."""
     return word in TIME_UNITS or size_factor(word.removesuffix("/s"), 1024) is not None
 
 
