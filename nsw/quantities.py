@@ -228,7 +228,13 @@ def percent(value: float | None) -> str:
 
 
 def format_change(value: float, digits: int = 1, *, as_factor: bool = False) -> str:
-    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`."""
+    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`.
+
+    Args:
+        value: The change, in percent.
+        digits: Behind the point.
+        as_factor: Whether it is a factor whatever its size, as another change beside it is.
+    """
     if _HALVED < value < _DOUBLED and not as_factor:
         return f"{value:+,.{digits}f} %"
     if -100 < value < 0:

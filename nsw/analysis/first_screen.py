@@ -26,7 +26,6 @@ from nsw.analysis.screen_table import (
     figure_median,
     figure_to_show,
     has_divided_time,
-    largest_hit,
     legend_notes,
     two_digit_factor_text,
 )
@@ -269,13 +268,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
-    most = largest_hit(hits)
     idle_pct = (spent.idle_pct if spent is not None and spent.is_iteration else None) or 0.0
     shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
     is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
     least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
-    if most is not None and not of_kernels and most.gain_pct >= least_pct:
-        parts_said.append(most.headline)
+    if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
+        parts_said.append(hits[0].headline)
     elif section is not None:
         parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
