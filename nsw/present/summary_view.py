@@ -219,7 +219,7 @@ def _print_table(out: Console, block: Table) -> None:
         rows = zip(*column_texts, strict=True)
         heads = [_column_heading(c) for c in block.columns]
         names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
-        phrases = [c.title for c in block.columns if c.name == "top"]
+        phrases = [c.title for c in block.columns if c.name in {"top", "counter"}]
         csv = "--format csv" if block.name == "comparison" else None  # whose rows have all that the table shows
         out.print(
             TextTable(

@@ -192,6 +192,7 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
             "what findings follow from" + (f": {case}" if case else ""),
             columns,
             tuple(rows),
+            wide="counter",
             repeats=2,
             case=case,
             evidence=(Evidence("kernels", () if case is None else (case,)),),
