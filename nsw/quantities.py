@@ -97,7 +97,8 @@ def _number(value: float, unit: str) -> str:
 
 def factor_digits(times: float) -> str:
     """How many times, in digits that show a difference: 1.02, 5.56, 1,028."""
-    return f"{times:,.0f}" if times >= 10 else f"{times:.3g}" if times >= 2 else f"{times:.2f}"
+    small = f"{times:.2f}" if times >= 1.01 else f"{times:.3f}"
+    return f"{times:,.0f}" if times >= 10 else f"{times:.3g}" if times >= 2 else small
 
 
 def percent_digits(percent: float) -> str:
@@ -105,20 +106,26 @@ def percent_digits(percent: float) -> str:
     return f"{percent:.2g}" if percent < 10 else f"{percent:.0f}"
 
 
-def change_of_speed(ratio: float, *, is_time: bool = False) -> str:
+def is_factor(ratio: float) -> bool:
+    """Whether a change is printed as a factor, and so all changes beside it: of twice or half and more."""
+    return not 1 + _HALVED / 100 < ratio < 1 + _DOUBLED / 100
+
+
+def change_of_speed(ratio: float, *, is_time: bool = False, as_factor: bool | None = None) -> str:
     """What got faster or slower, in percent of the figure that is printed; twice and more as a factor, `5.6x slower`.
 
     Args:
         ratio: Of speeds: of rates the second by the first, of times the first by the second.
         is_time: Whether the figure is a time: `46 % longer`, `32 % less time`; else `9.6 % slower`.
+        as_factor: Whether it is a factor, as another change beside it is; None: by its size.
     """
     if ratio <= 0:
         return "0x"
     change_pct = 100 * ((1 / ratio if is_time else ratio) - 1)
-    if not _HALVED < change_pct < _DOUBLED:
-        return f"{factor_digits(max(ratio, 1 / ratio))}x {'faster' if ratio > 1 else 'slower'}"
     if abs(change_pct) < _NO_CHANGE:
         return NO_CHANGE
+    if is_factor(ratio) if as_factor is None else as_factor:
+        return f"{factor_digits(max(ratio, 1 / ratio))}x {'faster' if ratio > 1 else 'slower'}"
     words = ("longer", "less time") if is_time else ("faster", "slower")
     return f"{percent_digits(abs(change_pct))} % {words[change_pct < 0]}"
 
@@ -220,23 +227,29 @@ def percent(value: float | None) -> str:
     return "-" if value is None else Quantity.from_value(f"{value:,.1f} %", value, PERCENT)
 
 
-def format_change(value: float, digits: int = 1) -> str:
-    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`."""
-    if _HALVED < value < _DOUBLED:
+def format_change(value: float, digits: int = 1, *, as_factor: bool = False) -> str:
+    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`.
+
+    Args:
+        value: The change, in percent.
+        digits: Behind the point.
+        as_factor: Whether it is a factor whatever its size, as another change beside it is.
+    """
+    if _HALVED < value < _DOUBLED and not as_factor:
         return f"{value:+,.{digits}f} %"
     if -100 < value < 0:
         return f"1 / {factor_digits(100 / (100 + value))}"
     return f"{factor_digits(1 + value / 100) if value > -100 else 0}x"
 
 
-def format_rate_change(value: float) -> str:
+def format_rate_change(value: float, *, as_factor: bool | None = None) -> str:
     """A change of a rate in percent, with its direction."""
-    return change_of_speed(1 + value / 100)
+    return change_of_speed(1 + value / 100, as_factor=as_factor)
 
 
-def format_time_change(value: float) -> str:
+def format_time_change(value: float, *, as_factor: bool | None = None) -> str:
     """A change of a time in percent, with its direction."""
-    return change_of_speed(1 / (1 + value / 100) if value > -100 else math.inf, is_time=True)
+    return change_of_speed(1 / (1 + value / 100) if value > -100 else math.inf, is_time=True, as_factor=as_factor)
 
 
 def format_magnitude(value: float, digits: int = 1) -> str:

@@ -314,6 +314,7 @@ class PartOfDifference(TypedDict):
     before: float
     after: float
     renamed: str | None
+    group: str
     ns: float
 
 

@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",
     "change %", "faster %", "faster x", "longer %", "longer x", "range", "achieved and limit %", "names and ns",
-    "whole %",
+    "whole %", "change factor", "faster factor", "longer factor",
 ]  # fmt: skip
 # of those that hold numbers: which a table aligns to the right
 NUMBERS: Final[frozenset[Unit]] = frozenset({
     "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%", "change %", "faster %",
-    "faster x", "longer %", "longer x", "range", "achieved and limit %", "whole %",
+    "faster x", "longer %", "longer x", "range", "achieved and limit %", "whole %", "change factor", "faster factor",
+    "longer factor",
 })  # fmt: skip
 
 Pair = tuple[float | None, float | None]
@@ -49,8 +50,8 @@ class Column:
     Attributes:
         name: Its key, the same in each version of nsw.
         title: Its heading for people.
-        unit: Of its cells; `range` is (least, most), `achieved and limit %` a pair, `names and ns` several pairs of a
-            name and its time.
+        unit: Of its cells; `change factor` is per cent that people see as a factor, `range` (least, most), `achieved
+            and limit %` a pair, `names and ns` several pairs of a name and its time.
     """
 
     name: str

@@ -17,7 +17,6 @@ from nsw.analysis.blocks import (
     Intervals,
     Note,
     Table,
-    Unit,
     Waterfall,
     columns_and_rows,
 )
@@ -43,6 +42,7 @@ from nsw.quantities import (
     TIMES,
     common_unit,
     factor_digits,
+    format_change,
     format_ns,
     format_time_change,
     percent_digits,
@@ -51,13 +51,15 @@ from nsw.quantities import (
 from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from nsw.analysis.difference import Difference
 
 __all__ = [
     "Comparison",
     "comparison_blocks",
+    "has_factors",
+    "interval_text",
     "invalid_run_lines",
     "is_undecided_by_single_runs",
     "log_ratio_to_percent",
@@ -102,6 +104,7 @@ class Comparison:
         at_equal_clocks: Of cases that are compute-bound and not comparable by their clocks: as if these were equal.
         gpus: How many GPUs each side of a case ran on, where that is known.
         counters: What changed in kernels by their counters, a sentence a case.
+        doubts: Why figures are set aside, a sentence a case.
         functions: The same sides by function, where both have functions of the CPU.
         profiler: What measured these.
     """
@@ -117,6 +120,7 @@ class Comparison:
     at_equal_clocks: tuple[Compared, ...] = ()
     gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     counters: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, str] = field(default_factory=dict)
     functions: tuple[Compared, ...] = ()
     profiler: str = ""
 
@@ -146,14 +150,20 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
             blocks.append(Note("legend", _METRIC_ORDER, tone="aside"))
         blocks += [Note("legend", text, tone="aside") for text in _interval_legends(comparison)]
     blocks += [Note("gpus", text) for text in _efficiency_lines(comparison)]
+    as_factors = has_factors(comparison.rows)
     blocks += [
         Finding(
             "equal clocks",
-            f"{_case_prefix(comparison, row)}{row.what} at equal clocks: {verdict_text(row)}. Both sides are"
-            " compute-bound, and each run's value is scaled by its clock to that of the first side.",
+            f"{_case_prefix(comparison, row)}{row.what} at equal clocks:"
+            f" {verdict_text(row, as_factors=as_factors)}. Both sides are compute-bound, and each run's value is scaled"
+            " by its clock to that of the first side.",
             evidence=(Evidence("conditions", (row.case,)), Evidence("metrics", (row.case,))),
         )
         for row in comparison.at_equal_clocks
+    ]
+    blocks += [
+        Finding("cold start", text, evidence=(Evidence("figures", (case,)),))
+        for case, text in comparison.doubts.items()
     ]
     blocks += [
         *_missing_part_notes(comparison),
@@ -199,28 +209,66 @@ def log_ratio_to_percent(log: float) -> float:
     return 100 * math.expm1(log)
 
 
-def verdict_text(row: Compared) -> str:
+def has_factors(rows: Iterable[Compared]) -> bool:
+    """Whether changes of these rows, or ends of where they lie, are so large that all beside them are factors."""
+    estimates = [row.estimate for row in rows if row.estimate is not None]
+    return any(abs(log) >= _LARGE for each in estimates for log in (each.log_ratio, each.low, each.high))
+
+
+def verdict_text(row: Compared, *, as_factors: bool | None = None) -> str:
     """The verdict with the change of the value: `11 % faster (9.2 to 13 %)`, `the same within 0.8 %`, `cannot tell`.
 
     Of a time: `takes 46 % longer (40 to 52 %)`; of one run a side with the scatter that its interval assumes.
+
+    Args:
+        row: The row.
+        as_factors: Whether changes are factors on this screen, `1.49x slower (1.06x to 2.09x)`; None: by this row.
     """
     estimate = row.estimate
     if estimate is None:
         return row.missing or row.verdict
-    assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
-    log, ends = estimate.log_ratio, (estimate.low, estimate.high)
+    as_factors = has_factors([row]) if as_factors is None else as_factors
     if row.verdict == "same":
         return f"the same within {percent_digits(log_ratio_to_percent(estimate.largest_log_ratio))} %"
+    interval = interval_text(row, as_factors=as_factors)
     if row.verdict not in _DECIDED:
-        return f"cannot tell ({_interval_text(*ends)})"
-    if abs(log) >= _LARGE:
-        word = row.verdict if is_time_unit(row.unit) else _direction_word(row)
-        low_to_high = " to ".join(f"{_log_ratio_factor_text(end)}x" for end in sorted(ends, key=abs))
-        return f"{_log_ratio_factor_text(log)}x {word} ({low_to_high}{assumed})"
-    low, high = sorted(abs(log_ratio_to_percent(end)) for end in ends)
-    verb = "takes " if is_time_unit(row.unit) else ""
-    change = f"{percent_digits(abs(log_ratio_to_percent(log)))} % {_direction_word(row)}"
-    return f"{verb}{change} ({percent_digits(low)} to {percent_digits(high)} %{assumed})"
+        return f"cannot tell ({interval})"
+    assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
+    verb = "takes " if is_time_unit(row.unit) and not as_factors else ""
+    return f"{verb}{_change_text(row, estimate.log_ratio, as_factors=as_factors)} ({interval}{assumed})"
+
+
+def interval_text(row: Compared, *, as_factors: bool, directed: bool = True) -> str:
+    """Where the change of a row lies: `5.3 to 52 %`, `1.06x to 2.09x`, `49 % slower to 50 % faster`.
+
+    Args:
+        row: A row with an estimate.
+        as_factors: Whether changes are factors on this screen.
+        directed: Whether the change beside it names its direction, which holds for both ends; else they have signs.
+    """
+    estimate: Any = row.estimate
+    low, high = estimate.low, estimate.high
+    if low == high:
+        return "exact"
+    if not directed:
+        ends = [format_change(log_ratio_to_percent(end), 0, as_factor=as_factors) for end in (low, high)]
+    elif low * high <= 0:
+        return " to ".join(_change_text(row, end, as_factors=as_factors) for end in (low, high))
+    else:
+        ends = [_size_text(end, as_factors=as_factors) for end in (low, high)]
+        ends = ends if low > 0 else ends[::-1]
+    return " to ".join(ends) if as_factors else f"{ends[0].removesuffix(' %')} to {ends[1]}"
+
+
+def _change_text(row: Compared, log: float, *, as_factors: bool) -> str:
+    return f"{_size_text(log, as_factors=as_factors)} {_direction_word(row, log, as_factors=as_factors)}"
+
+
+def _size_text(log: float, *, as_factors: bool) -> str:
+    """The size of a change, of either sign."""
+    return (
+        f"{factor_digits(math.exp(abs(log)))}x" if as_factors else f"{percent_digits(abs(log_ratio_to_percent(log)))} %"
+    )
 
 
 def _is_by_assumed_scatter(row: Compared) -> bool:
@@ -233,52 +281,16 @@ def _assumed_scatter_text(estimate: Estimate) -> str:
     return percent_digits(100 * estimate.floor.run) if estimate.floor else "0"
 
 
-def _direction_word(row: Compared) -> str:
+def _direction_word(row: Compared, log: float, *, as_factors: bool = False) -> str:
     """The change of a value in a word: a time is longer or less, a rate faster or slower, all else more or less."""
-    is_more = row.estimate is not None and row.estimate.log_ratio > 0
-    if is_time_unit(row.unit):
+    is_more = log > 0
+    if is_time_unit(row.unit) and not as_factors:
         return "longer" if is_more else "less time"
-    return row.verdict if row.higher_is_better is not False else "more" if is_more else "less"
-
-
-def _log_ratio_factor_text(log: float) -> str:
-    """The factor of a logarithm of either sign."""
-    return factor_digits(math.exp(abs(log)))
-
-
-def _signed_percent_text(log: float) -> str:
-    percent = log_ratio_to_percent(log)
-    if abs(log) >= _LARGE:
-        return _factor_text(log)
-    return f"{'+' if percent > 0 else ''}{percent:.2g}" if abs(percent) < 10 else f"{percent:+.0f}"
-
-
-def _interval_text(low: float, high: float) -> str:
-    """Both ends of an interval of logarithms: `-12 to +30 %`, `-78 % to x 22`."""
-    texts = [_signed_percent_text(end) for end in (low, high)]
-    units = [" %" if abs(end) < _LARGE else "" for end in (low, high)]
-    return f"{texts[0]}{units[0] if units[0] != units[1] else ''} to {texts[1]}{units[1]}"
-
-
-def _interval_cell(estimate: Estimate, *, directed: bool) -> str:
-    """The same in a column of per cent: both ends as factors where one is, and both are on one side of no change.
-
-    `directed`: the cell of the change names its direction, `2.78x faster`, which holds for the ends too.
-    """
-    low, high = estimate.low, estimate.high
-    if low == high:
-        return "exact"
-    if max(abs(low), abs(high)) < _LARGE:
-        return f"{_signed_percent_text(low)} to {_signed_percent_text(high)}"
-    if low * high <= 0:
-        return _interval_text(low, high)
-    if directed:
-        return " to ".join(f"{_log_ratio_factor_text(end)}x" for end in sorted((low, high), key=abs))
-    return " to ".join(map(_factor_text, (low, high)))
-
-
-def _factor_text(log: float) -> str:
-    return f"{_log_ratio_factor_text(log)}x" if log > 0 else f"1 / {_log_ratio_factor_text(log)}"
+    if is_time_unit(row.unit) or row.higher_is_better:
+        return "faster" if is_more != is_time_unit(row.unit) else "slower"
+    if row.higher_is_better is None:
+        return "higher" if is_more else "lower"
+    return "more" if is_more else "less"
 
 
 def _run_counts_text(estimate: Estimate) -> str:
@@ -299,7 +311,7 @@ def _short_side_names(comparison: Comparison) -> tuple[str, str]:
 
 def _comparison_headline(comparison: Comparison) -> str:
     names = "{1} beside {0}".format(*_short_side_names(comparison))
-    rows = comparison.rows
+    rows, as_factors = comparison.rows, has_factors(comparison.rows)
     kind_name = {"case": "cases", "class": "classes", "range": "NVTX ranges"}.get(comparison.by, f"{comparison.by}s")
     if not rows:
         subjects = comparable_subjects(comparison.first, comparison.second)
@@ -314,9 +326,14 @@ def _comparison_headline(comparison: Comparison) -> str:
             first, second = _short_side_names(comparison)
             times = f"{format_ns(row.first or 0.0)} in {first}, {format_ns(row.second or 0.0)} in {second}"
             return f"{DIFFERENT_PROGRAMS}: {row.what} {times}"
-        return f"{names}: {row.what}: {verdict_text(row)}{runs}{_most_changed_function_text(comparison)}"
+        verdict = verdict_text(row, as_factors=as_factors)
+        return f"{names}: {row.what}: {verdict}{runs}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
-    words = {verdict: f"{verdict}{_change_range_text(rows, verdict)}" for verdict in _DECIDED if counts[verdict]}
+    words = {
+        verdict: f"{verdict}{_change_range_text(rows, verdict, as_factors=as_factors)}"
+        for verdict in _DECIDED
+        if counts[verdict]
+    }
     words |= {"gone": "gone", "new": "new", "same": "the same", "cannot tell": "cannot be told"}
     words |= {DIFFERENT_PROGRAMS: "in both"}
     parts = [f"{counts[outcome]} {text}" for outcome, text in words.items() if counts[outcome]]
@@ -335,22 +352,19 @@ def _undecided_pairs_text(comparison: Comparison, row: Compared) -> str:
     estimate: Any = row.estimate
     adding = comparison.second.adding
     ended = adding.ended if adding is not None and adding.ended else "more are to be added"
-    low, high = _signed_percent_text(estimate.low), _signed_percent_text(estimate.high)
-    return f"not decided after {_run_counts_text(estimate)} ({ended}): the difference lies between {low} and {high} %"
+    between = interval_text(row, as_factors=has_factors(comparison.rows))
+    return f"not decided after {_run_counts_text(estimate)} ({ended}): the difference is {between}"
 
 
-def _change_range_text(rows: Sequence[Compared], verdict: str) -> str:
+def _change_range_text(rows: Sequence[Compared], verdict: str, *, as_factors: bool) -> str:
     """By how much the values of one verdict changed, of times in which direction."""
-    decided = [row for row in rows if row.verdict == verdict]
-    logs = [row.estimate.log_ratio for row in decided if row.estimate is not None]
-    largest = max(map(abs, logs))
-    if largest >= _LARGE:
-        return f" (up to {_log_ratio_factor_text(largest)}x)"
-    sizes = sorted(abs(log_ratio_to_percent(log)) for log in logs)
-    ends = dict.fromkeys((percent_digits(sizes[0]), percent_digits(sizes[-1])))
-    words = {_direction_word(row) for row in decided}
+    decided = [(row, row.estimate.log_ratio) for row in rows if row.verdict == verdict and row.estimate is not None]
+    decided.sort(key=lambda change: abs(log_ratio_to_percent(change[1])))
+    ends = dict.fromkeys(_size_text(log, as_factors=as_factors) for _, log in (decided[0], decided[-1]))
+    sizes = " to ".join(ends) if as_factors else " to ".join(end.removesuffix(" %") for end in ends) + " %"
+    words = {_direction_word(row, log, as_factors=as_factors) for row, log in decided}
     direction = f" {words.pop()}" if len(words) == 1 and words != {verdict} else ""
-    return f" ({' to '.join(ends)} %{direction})"
+    return f" ({sizes}{direction})"
 
 
 def _most_changed_function_text(comparison: Comparison) -> str:
@@ -399,9 +413,10 @@ def _changes_table(comparison: Comparison) -> Table:
     heading = ", ".join(["", *filter(None, [f"{mean or ('mean' if per else '')} {unit}{per}".strip()])])
     # in words where all are times, or all are better the larger
     are_times = [is_time_unit(row.unit) for row in rows]
-    change_unit: Unit = "longer %" if all(are_times) else "change %"
-    if not any(are_times) and all(row.higher_is_better for row in rows):
-        change_unit = "faster %"
+    are_rates = not any(are_times) and all(row.higher_is_better for row in rows)
+    as_factors = has_factors(rows)
+    word = "longer" if all(are_times) else "faster" if are_rates else "change"
+    change_unit: Any = f"{word} factor" if as_factors else f"{word} %"
     first, second = (
         (
             Column(key, f"{name}{heading}", "number"),
@@ -422,7 +437,7 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("change_pct", "change", change_unit),
          lambda r: None if r.estimate is None else log_ratio_to_percent(r.estimate.log_ratio)),
         (Column("interval", "between"),
-         lambda r: "-" if r.estimate is None else _interval_cell(r.estimate, directed=change_unit != "change %")),
+         lambda r: "-" if r.estimate is None else interval_text(r, as_factors=as_factors, directed=word != "change")),
         (Column("runs", "runs"), _row_run_counts_text),
         (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
     ]  # fmt: skip
@@ -571,8 +586,7 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
     findings: list[Block] = [
         Finding(
             "difference",
-            f"{_case_prefix(comparison, row)}{_outcome_text(row)}"
-            f" {_difference_sentence(row, comparison.explained[case], comparison.gpus.get(case))}.",
+            f"{_case_prefix(comparison, row)}{_outcome_text(comparison, row)} {_difference_sentence(comparison, row)}.",
             evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
@@ -590,7 +604,7 @@ def _missing_part_notes(comparison: Comparison) -> list[Block]:
     has_gpu = any(CHIP in side.conditions or side.tables.get("gpu_summary") for side in sides)
     if comparison.by not in {"case", "figure"} or not has_gpu or is_divided or not (changed or is_lone):
         return []
-    if any(row.missing == DIFFERENT_PROGRAMS for row in comparison.rows):
+    if comparison.doubts or any(row.missing == DIFFERENT_PROGRAMS for row in comparison.rows):
         return []
     lacking = [side.name for side in sides if not side.tables.get("iterations")]
     reason = "the tables do not separate NCCL from other work; `nsw reread` makes them again"
@@ -605,10 +619,10 @@ def is_undecided_by_single_runs(row: Compared) -> bool:
     return row.verdict == "cannot tell" and row.estimate is not None and row.estimate.runs == 1
 
 
-def _outcome_text(row: Compared) -> str:
+def _outcome_text(comparison: Comparison, row: Compared) -> str:
     if is_undecided_by_single_runs(row):
         return "One run a side decides nothing; between these two:"
-    return f"{verdict_text(row)}."
+    return f"{verdict_text(row, as_factors=has_factors(comparison.rows))}."
 
 
 def _case_prefix(comparison: Comparison, row: Compared) -> str:
@@ -633,8 +647,9 @@ def _efficiency_lines(comparison: Comparison) -> list[str]:
     return lines[:_EXPLAINED]
 
 
-def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, int] | None) -> str:
+def _difference_sentence(comparison: Comparison, row: Compared) -> str:
     """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
+    explained, gpus = comparison.explained[row.case], comparison.gpus.get(row.case)
     gain = row.gain or 0.0
     in_time = math.log(explained.before / explained.after) if explained.before > 0 and explained.after > 0 else 0.0
     if explained.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
@@ -644,7 +659,7 @@ def _difference_sentence(row: Compared, explained: Difference, gpus: tuple[int, 
         return f"{explained.sentence}. The figure does not change by as much: {explanation}"
     if row.what not in {ITERATION, GPU_TIME} and abs(gain - in_time) > _UNLIKE and in_time:
         span = f"{format_ns(explained.before)} to {format_ns(explained.after)}"
-        change = format_time_change(log_ratio_to_percent(-in_time))
+        change = format_time_change(log_ratio_to_percent(-in_time), as_factor=has_factors(comparison.rows))
         return f"{explained.sentence}. That is of the traced runs: {span}, {change}"
     return explained.sentence
 

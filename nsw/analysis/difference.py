@@ -13,7 +13,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from nsw.analysis.groups import group_by, sum_times_and_calls
+from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import format_sum_and_parts
@@ -41,6 +41,7 @@ ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
 _MIN_SHARE: Final = 0.15  # of the difference: a smaller part has no place in the sentence
 _MAX_PARTS: Final = 3  # parts in the sentence
+_MAX_GROUPS: Final = 3  # and classes of the other kernels
 _DEEP: Final = 1000  # ranges that are looked at before a call
 _NUMBER: Final = re.compile(r"\d+")
 _IDLE: Final = "idle"
@@ -73,6 +74,7 @@ class Change:
         before: ns of the first side.
         after: ns of the second side.
         renamed: The kernel's name on the second side, where it has another.
+        group: A kernel's class; empty for other parts.
     """
 
     what: str
@@ -80,6 +82,7 @@ class Change:
     before: float
     after: float
     renamed: str | None = None
+    group: str = ""
 
     @property
     def ns(self) -> float:
@@ -108,6 +111,12 @@ class Difference:
         min_ns = _MIN_SHARE * max(abs(self.ns), 0.01 * self.before)
         parts = [change for change in self.changes if abs(change.ns) >= min_ns and change.what != _OVERLAPPED]
         parts = parts[:_MAX_PARTS]
+        groups = sum_by((c.group, c.ns) for c in self.changes if c.group and c not in parts)  # of many small ones
+        parts += [
+            Change(f"other {group}" if any(p.group == group for p in parts) else group, None, 0.0, ns, group=group)
+            for group, ns in sorted(groups.items(), key=lambda item: -abs(item[1]))[:_MAX_GROUPS]
+            if abs(ns) >= min_ns
+        ]
         rest = self.ns - sum(change.ns for change in parts)
         longer, (*sizes, rest_size) = format_sum_and_parts([*(change.ns for change in parts), rest])
         span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
@@ -125,6 +134,8 @@ def _change_sentence(change: Change, size: str) -> str:
         return f"the GPU waits {size} for the host"
     if change.what == NCCL:
         return f"NCCL alone takes {size}"
+    if change.group and change.how is None:
+        return f"{change.what.removesuffix(' kernels')} kernels take {size}"
     if change.what == COPIES and change.how is None:
         return f"copies alone take {size}"
     return f"{change.what} takes {size}"
@@ -264,7 +275,9 @@ def changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]
     before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
     changes = [
-        Change(short_name(old.name), "changed", old.ns, after[key].ns) for key, old in before.items() if key in after
+        Change(short_name(old.name), "changed", old.ns, after[key].ns, group=old.group)
+        for key, old in before.items()
+        if key in after
     ]
     vanished = [operation for key, operation in before.items() if key not in after]
     new = [operation for key, operation in after.items() if key not in before]
@@ -274,10 +287,17 @@ def changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]
         names = short_name(old.name), short_name(now.name)  # which are equal where only parameters changed
         is_renamed = names[0] != names[1]
         changes.append(
-            Change(names[0], "renamed" if is_renamed else "changed", old.ns, now.ns, names[1] if is_renamed else None)
+            Change(
+                names[0],
+                "renamed" if is_renamed else "changed",
+                old.ns,
+                now.ns,
+                names[1] if is_renamed else None,
+                old.group,
+            )
         )
-    changes += [Change(short_name(operation.name), "gone", operation.ns, 0.0) for operation in vanished]
-    changes += [Change(short_name(operation.name), "new", 0.0, operation.ns) for operation in new]
+    changes += [Change(short_name(o.name), "gone", o.ns, 0.0, group=o.group) for o in vanished]
+    changes += [Change(short_name(o.name), "new", 0.0, o.ns, group=o.group) for o in new]
     return changes
 
 

@@ -17,7 +17,7 @@ from nsw.analysis.model_flops import mfu_notes
 from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
-from nsw.analysis.rules.pairs import cases_with_void_ratio
+from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
 from nsw.analysis.screen_table import (
     CASES_NAMED,
@@ -250,6 +250,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     hits = summary.hits.get(case.id, ())
     figure = figure_to_show(summary)
     parts_said = [f"{figure[0]} {number(figure_median(case, figure[0]))} {figure[1]}"] if figure else []
+    if figure and figure[0] == summary.figure and any(case.id in doubt.cases for doubt in summary.doubts):
+        parts_said = [f"{parts_said[0]} ({SET_ASIDE}: a cold start is in it)"]
     parts_said += _change_from_baseline_lines(summary, case)
     spent = time_without_profiler(case)
     if spent is not None and spent.span_ns is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from nsw.analysis.compared_screen import invalid_run_lines, log_ratio_to_percent, verdict_text
+from nsw.analysis.compared_screen import has_factors, interval_text, invalid_run_lines, verdict_text
 from nsw.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
@@ -72,8 +72,13 @@ def judge_rules(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[
     if invalid := "; ".join(invalid_run_lines(comparison)):
         return [Judged(figure, tolerance, "", Outcome.UNDECIDED, invalid) for figure, tolerance in rules.items()]
     judged: list[Judged] = []
+    as_factors = has_factors(row for row in comparison.rows if row.what in rules)
     for figure, tolerance in rules.items():
-        verdicts = [(row.case, *_judge_row(tolerance, row)) for row in comparison.rows if row.what == figure]
+        verdicts = [
+            (row.case, *_judge_row(tolerance, row, as_factors=as_factors))
+            for row in comparison.rows
+            if row.what == figure
+        ]
         verdicts += [
             (case, Outcome.UNDECIDED, f"only {side.name} has it")
             for side, cases in zip((comparison.first, comparison.second), comparison.lone, strict=True)
@@ -84,7 +89,7 @@ def judge_rules(comparison: Comparison, rules: Mapping[str, Tolerance]) -> list[
     return judged
 
 
-def _judge_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
+def _judge_row(tolerance: Tolerance, row: Compared, *, as_factors: bool) -> tuple[Outcome, str]:
     estimate = row.estimate
     if estimate is None:
         return Outcome.UNDECIDED, row.missing or "nothing was measured"
@@ -92,12 +97,10 @@ def _judge_row(tolerance: Tolerance, row: Compared) -> tuple[Outcome, str]:
     low, high = (estimate.low, estimate.high) if tolerance.falls else (-estimate.high, -estimate.low)
     limit = limit if tolerance.falls else -limit
     if low >= limit:
-        return Outcome.PASSED, verdict_text(row)
+        return Outcome.PASSED, verdict_text(row, as_factors=as_factors)
     if high < limit:
-        return Outcome.FAILED, verdict_text(row)
-    explanation = (
-        f"the change may be {log_ratio_to_percent(estimate.low):+.2g} to {log_ratio_to_percent(estimate.high):+.2g} %"
-    )
+        return Outcome.FAILED, verdict_text(row, as_factors=as_factors)
+    explanation = f"the change may be {interval_text(row, as_factors=as_factors)}"
     return (Outcome.PASSED if tolerance.may_be_undecided else Outcome.UNDECIDED), explanation
 
 

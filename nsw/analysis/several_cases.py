@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Cell, Column, ColumnPart, Evidence, Table, Unit
@@ -32,6 +32,7 @@ from nsw.analysis.screen_table import (
     has_uneven_gpus,
     is_smaller_figure_better,
     kernel_columns,
+    largest_hit,
     mean_gpu_busy_pct,
     mfu_column,
     milliseconds_change_text,
@@ -41,7 +42,7 @@ from nsw.analysis.screen_table import (
 )
 from nsw.analysis.single_case import TABLE, main_time_section
 from nsw.analysis.spent import NOT_SHOWN
-from nsw.quantities import NO_CHANGE, change_of_speed, duration, format_magnitude, merged_range, number
+from nsw.quantities import NO_CHANGE, change_of_speed, duration, format_magnitude, is_factor, merged_range, number
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_names, plural
 
@@ -190,6 +191,10 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     gpu_ns, operations = _gpu_ns_per_iteration(by_id), _operations_per_iteration(by_id)
     is_timed = any(v.case_id in gpu_ns for pair in pairs for v in pair)
     is_time = is_time_unit(unit)
+    gpu_pairs = {b.case_id: (gpu_ns.get(a.case_id), gpu_ns.get(b.case_id)) for a, b in pairs}
+    gpu_ratios = {case: before / after for case, (before, after) in gpu_pairs.items() if before and after}
+    valid_ratios = [p[1].ratio for p in pairs if p[1].ratio and not _has_contradicted_figure(p, void)]
+    change_text = _change_texts([*valid_ratios, *gpu_ratios.values()], is_time=is_time)
     ratio_unit: Unit = "longer x" if is_time else "faster x"
     title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
     parts: list[ColumnPart | None] = [
@@ -205,12 +210,12 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
          for p in pairs) and len(pairs) > 1
         else None,
         (Column("ratio_range", "its range"),
-         lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(*p, is_time=is_time))
+         lambda p: "" if _has_contradicted_figure(p, void) else _ratio_range_text(p[0], p[1], change_text))
         if any(v.runs > 1 for p in pairs for v in p) else None,
         (Column("gpu_ns", "GPU ms/iteration"),
          lambda p: milliseconds_change_text(*(gpu_ns.get(v.case_id) for v in p))) if is_timed else None,
         (Column("gpu_ratio", "by GPU time", "longer x"),
-         lambda p: a / b if (a := gpu_ns.get(p[0].case_id)) and (b := gpu_ns.get(p[1].case_id)) else None),
+         lambda p: gpu_ratios.get(p[1].case_id)),
         (Column("operations", "operations"),
          lambda p: " -> ".join(f"{count:,.0f}" for count in counts)
          if all(counts := [operations.get(v.case_id, 0.0) for v in p]) else "-") if is_timed else None,
@@ -231,7 +236,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
     if len(with_ratio) == 1 and not alike:
         (((base, _), ratio),) = with_ratio
         at = f" at {_series_text(base)}" if len(pairs) > 1 else ""
-        change = change_of_speed(ratio, is_time=is_time)
+        change = change_text(ratio)
         text = f"is {change} than {base_text}"
         if change == NO_CHANGE:
             text = f"is as fast as {base_text}"
@@ -239,7 +244,7 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
             text = f"takes {change} than {base_text}"
         return Screen(f"{variant_text} {text}{at} ({summary.figure})", table)
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
-    ends = (change_of_speed(end([r for _, r in with_ratio]), is_time=is_time) for end in (min, max))
+    ends = (change_text(end([r for _, r in with_ratio])) for end in (min, max))
     ranged = f"{merged_range(*ends)} by {summary.figure}"
     if not effects:
         return Screen(f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})", table)
@@ -264,14 +269,19 @@ def _variant_effect_text(pair: tuple[Variant, Variant]) -> str:
     return "scatter" if _do_ranges_overlap(*pair) else "helps" if ratio > 1 else "slows" if ratio < 1 else ""
 
 
-def _ratio_range_text(first: Variant, second: Variant, *, is_time: bool) -> str:
+def _change_texts(ratios: Iterable[float], *, is_time: bool) -> Callable[[float], str]:
+    """What writes a change: all on a screen as factors where one of these is, as its table does."""
+    return partial(change_of_speed, is_time=is_time, as_factor=any(map(is_factor, ratios)))
+
+
+def _ratio_range_text(first: Variant, second: Variant, change_text: Callable[[float], str]) -> str:
     """Between the worst run of the second beside the best of the first, and the other way round."""
     if not second.ratio or not all((first.least, first.most, second.least, second.most, first.figure)):
         return ""
     ends = (second.least / first.most, second.most / first.least)  # type: ignore[operator]  # all known
     is_inverse = (second.ratio > 1) != (second.figure > first.figure)  # type: ignore[operator]  # less is better
     low, high = sorted(1 / end for end in ends) if is_inverse else ends
-    return merged_range(*(change_of_speed(end, is_time=is_time) for end in (low, high)))
+    return merged_range(*map(change_text, (low, high)))
 
 
 def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
@@ -288,6 +298,7 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     gpu_ns = _gpu_ns_per_iteration(by_id)
     repeated, is_time = any(v.runs > 1 for v in variants), is_time_unit(unit)
     void, no_ratio = contradicted_figures(variants, by_id), cases_with_void_ratio(variants, by_id)
+    change_text = _change_texts((v.ratio for v in variants if v.ratio and v.case_id not in no_ratio), is_time=is_time)
     parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name]))
          for name in variants[0].series),
@@ -332,12 +343,10 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
     if is_same_everywhere:
-        return Screen(f"{_variant_label(summary, best.variant)} is the fastest{_at_each_text(summary, measured)}",
-                      table)  # fmt: skip
+        slower_text = _at_each_text(summary, measured, change_text)
+        return Screen(f"{_variant_label(summary, best.variant)} is the fastest{slower_text}", table)
     others = {_variant_label(summary, v.variant): v for v in alike if v is not best}
-    changes = {
-        name: change_of_speed((v.ratio or 0.0) / (best.ratio or 1.0), is_time=is_time) for name, v in others.items()
-    }
+    changes = {name: change_text((v.ratio or 0.0) / (best.ratio or 1.0)) for name, v in others.items()}
     scattered = [name for name, v in others.items() if _do_ranges_overlap(best, v)]
     near = [name for name in others if name in scattered or changes[name] == NO_CHANGE]
     slower = [f"{name} {change}" for name, change in changes.items() if name not in near]
@@ -350,9 +359,8 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     return Screen(f"{best_name} is the fastest{at}: {slower_text}{alike_text}", table)
 
 
-def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
+def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]], change_text: Callable[[float], str]) -> str:
     """Where one variant is the fastest of each series: where repeats overlap, and how much slower the others are."""
-    is_time = is_time_unit(next((v.unit for members in series for v in members if v.unit), None))
     ratios: dict[str, list[float]] = {}
     alike = []
     for members in series:
@@ -367,7 +375,7 @@ def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]]) -> str:
     within = f" (within the scatter of the runs at {first_names(alike, CASES_NAMED)})" if alike else ""
     ranges = []
     for word, values in ratios.items():
-        least, most = (change_of_speed(end(values), is_time=is_time) for end in (max, min))
+        least, most = (change_text(end(values)) for end in (max, min))
         if most != NO_CHANGE:
             ranges.append(f"{word} {f'up to {most}' if least == NO_CHANGE else merged_range(least, most)}")
     slower_text = f": {first_names(ranges, CASES_NAMED)}" if ranges else ""
@@ -460,7 +468,7 @@ def _side_by_side_table(
         if any(map(has_uneven_gpus, cases)) else None,
         *kernel_columns(lambda c: c),
         (Column("what", "what is wrong"), lambda c: first_problem_text(hits.get(c.id, ()))),
-        (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
+        (Column("do", "do"), lambda c: hit.do if (hit := largest_hit(hits.get(c.id, ()))) is not None else ""),
     ]  # fmt: skip
     most_rows = _ROWS if summary.site else len(cases)  # other commands print a campaign's cases
     members = order[:most_rows] if len(cases) > _IN_ORDER else cases[:most_rows]
@@ -573,6 +581,8 @@ def _largest_time_share_cell(case: CaseSummary, by_run: Callable[[], Mapping[str
         return f"{copies:.0f} % {COPIES}"
     if shares := case.hotspots or case.functions or case.api:
         return f"{shares[0].share_pct:.0f} % {shares[0].short_name}"
+    if len(case.kernels) > 1 and case.kernels[0].share_pct is not None:
+        return f"{case.kernels[0].share_pct:.0f} % {case.kernels[0].short_name}"
     case_tables = {name: rows.get(case.id, ()) for name, rows in by_run().items()}
     section = main_time_section(case, case_tables)
     return section[0] if section else ""
@@ -636,5 +646,5 @@ def _process_count(case: CaseSummary) -> int | None:
 
 
 def _hits_weight(hits: Sequence[Hit]) -> float:
-    """What the first thing that is wrong wastes, per cent of the case's time."""
-    return next((hit.gain_pct for hit in hits if not hit.costs_accuracy), 0.0)
+    """What the largest thing that is wrong wastes, per cent of the case's time."""
+    return max((hit.gain_pct for hit in hits if not hit.costs_accuracy), default=0.0)

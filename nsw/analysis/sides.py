@@ -31,6 +31,7 @@ from nsw.analysis.comparison import is_smaller_better, is_time_unit
 from nsw.analysis.conditions import incomparable_reason, median_sm_clock_mhz
 from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernel_classes import classify_gpu_operation
+from nsw.analysis.rules.pairs import SET_ASIDE
 from nsw.analysis.steady import steady_state_rows
 from nsw.quantities import is_energy
 from nsw.tables.names import short_name
@@ -65,6 +66,7 @@ __all__ = [
     "comparison_refusal_reason",
     "different_kernels_text",
     "environment_difference_lines",
+    "figure_doubts",
     "match_cases",
     "measured_values",
     "paired_figure_values",
@@ -125,6 +127,7 @@ class Side:
         same_program: Whether the other side is this very program, as `nsw noise` runs it.
         counters: Gives the tables of counters that there are, as columns; None: there are none.
         adding: Of pairs that are added until they decide; None: their number was fixed before.
+        doubts: Gives why a figure of a case is set aside, a sentence by figure and case; None: nothing can tell.
     """
 
     name: str
@@ -144,6 +147,7 @@ class Side:
     same_program: bool = False
     counters: Callable[[], Mapping[str, TableData]] | None = None
     adding: Adding | None = None
+    doubts: Callable[[], Mapping[tuple[str, str], str]] | None = None
 
     _by_run: dict[str, Mapping[Any, Sequence[Row]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -407,6 +411,15 @@ def _mean_metrics_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
     return _quantities_by_name(runs, quantities_of_run)
 
 
+def _time_by_kernel(side: Side, runs: Sequence[Any]) -> Measured:
+    """GPU time by kernel; where only counters were measured the mean launch of each."""
+    return _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"])) or {
+        split_kernel_metric(what)[1]: {run: replace(value, higher_is_better=False) for run, value in by_run.items()}
+        for what, by_run in _mean_metrics_by_kernel(side, runs).items()
+        if split_kernel_metric(what)[0] == _DURATION
+    }
+
+
 def _own_time_by_function(side: Side, runs: Sequence[Any]) -> Measured:
     """Each function's own time, of a sampling profiler without times its share, by the first pass that has any."""
     rows = side.rows("functions")
@@ -435,7 +448,7 @@ _OWN: Final = (("self_s", "ns"), ("cpu_time_s", "ns"), ("self_pct", "%"))  # VTu
 _MEASURED: Final[Mapping[str, Callable[[Side, Sequence[Any]], Measured]]] = {
     "case": _main_measure_by_run,
     "figure": _figures_by_run,
-    "kernel": lambda side, runs: _gpu_time_by_name(side, runs, lambda row: str(row.get("short_name") or row["name"])),
+    "kernel": _time_by_kernel,
     "class": lambda side, runs: _gpu_time_by_name(
         side, runs, lambda row: classify_gpu_operation(row["name"], row["kind"], side.classes)
     ),
@@ -465,6 +478,8 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     compared: list[Compared] = []
     for match in match_cases(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
+        if by in {"kernel", "metric"}:
+            measured = _pair_only_kernels(*measured, by)
         quantities = dict.fromkeys((*measured[1], *measured[0]))
         if by == "function":
             quantities = {name: None for name in quantities if any(_is_large_function(name, side) for side in measured)}
@@ -477,6 +492,29 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     if by == "metric":
         return _in_order_of_kernel_time(decided, first, second)
     return sorted(decided, key=lambda row: -row.weight)
+
+
+def _pair_only_kernels(first: Measured, second: Measured, by: By) -> tuple[Measured, Measured]:
+    """Both sides, whose only kernels have one name where each has one: what was rewritten often has another name."""
+    sides = [
+        {name: name if by == "kernel" else split_kernel_metric(name)[1] for name in side if not name.startswith("[")}
+        for side in (first, second)
+    ]
+    (old, *more_old), (new, *more_new) = (list(dict.fromkeys(names.values())) or [""] for names in sides)
+    if more_old or more_new or not old or not new or old == new:
+        return first, second
+    pair = f"{old} -> {new}"
+    return tuple(  # type: ignore[return-value]  # two
+        {
+            name
+            if name not in names
+            else pair
+            if by == "kernel"
+            else f"{split_kernel_metric(name)[0]} of {pair}": by_run
+            for name, by_run in side.items()
+        }
+        for side, names in zip((first, second), sides, strict=True)
+    )
 
 
 def _in_order_of_kernel_time(rows: Iterable[Compared], first: Side, second: Side) -> list[Compared]:
@@ -579,6 +617,8 @@ def _compare_quantity(
     values = [{q.value for q in side.values()} for side in (first, second)]
     if by == "metric" and missing == _NO_RATIO and {0.0} in values:
         return replace(row, means=(medians[0], medians[1]))
+    if missing is None and by in _FEW and figure_doubts(sides, match, quantity):
+        missing = f"{SET_ASIDE}: the kernels' times contradict it"
     if missing is None and not pairs:
         missing = incomparable_reason(_condition_rows(sides[0], first), _condition_rows(sides[1], second))
     if missing is not None:
@@ -604,6 +644,19 @@ def _compare_quantity(
     estimate = replace(estimate, floor=None) if is_exact else estimate
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
+
+
+def figure_doubts(sides: tuple[Side, Side], match: Match, figure: str) -> list[str]:
+    """Why a figure of a case is no measure of the program on either side, a sentence each; empty: none is known.
+
+    Args:
+        sides: Both sides.
+        match: The case.
+        figure: The figure's name.
+    """
+    keys = [(figure, runs[0].case_id) for runs in (match.first, match.second)]
+    doubts = [side.doubts() if side.doubts is not None else {} for side in sides]
+    return list(dict.fromkeys(side[key] for side, key in zip(doubts, keys, strict=True) if key in side))
 
 
 def _is_large_function(name: str, measured: Measured) -> bool:
@@ -689,6 +742,7 @@ def _withdraw_chance_verdicts(rows: Sequence[Compared]) -> Iterator[Compared]:
 
 CHIP: Final = "chip"
 COMMIT: Final = "commit"
+_COMMAND: Final = "command"  # of a recipe
 FILES: Final = "files"
 ORDER: Final = (
     CHIP, "driver", "SM clock, at most", "memory clock", "power limit", "persistence mode", "ECC", "MIG", "CPU",
@@ -709,14 +763,16 @@ def comparison_refusal_reason(first: Side, second: Side) -> str | None:
 def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) -> str | None:
     """Which kernels the sides lack of each other, where most of the time of both is in those: no change of a program.
 
-    Reports name no program. Where an iteration copies as much to the GPU on both sides, its work can be the same.
+    Reports name no program. Where an iteration copies as much to the GPU on both sides, its work can be the same, and
+    where each has one kernel one may be the other rewritten.
 
     Args:
         first: What is compared with.
         second: What is compared.
         pairs: The cases of both.
     """
-    if None in (copied := [side.conditions.get(COPIED) for side in (first, second)]) or copied[0] == copied[1]:
+    copied = [side.conditions.get(COPIED) for side in (first, second)]
+    if any(_COMMAND in side.conditions for side in (first, second)) or (copied[0] == copied[1] and copied[0]):
         return None
     times = [
         sum_by(
@@ -728,7 +784,9 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
         for side, chosen in ((first, [pair.first for pair in pairs]), (second, [pair.second for pair in pairs]))
     ]
     lone = [times[0].keys() - times[1].keys(), times[1].keys() - times[0].keys()]
-    if any(sum(t[name] for name in names) <= sum(t.values()) / 2 for t, names in zip(times, lone, strict=True)):
+    if all(len(side) == 1 for side in times) or any(
+        sum(t[name] for name in names) <= sum(t.values()) / 2 for t, names in zip(times, lone, strict=True)
+    ):
         return None
     shared = len(times[0].keys() & times[1].keys())
     return f"kernels: {len(lone[0])} in {first.name} alone, {len(lone[1])} in {second.name} alone, {shared} in both"

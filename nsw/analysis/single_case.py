@@ -112,7 +112,8 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
         cause = ""
         if case.idle_gpu is not None and idle_pct >= _TELLING_PCT:
             cause = _idle_time_text(case, case.idle_gpu, several=len(spent.idle_gpus) > 1)
-        rows.append(_row_of_share(f"GPU idle{cause}", idle_pct, total_ns, None, _idle_by_gpu_text(spent)))
+        parts_of_idle = "; ".join(filter(None, (_idle_by_gpu_text(spent), cause)))
+        rows.append(_row_of_share("GPU idle", idle_pct, total_ns, None, parts_of_idle))
     columns = (
         Column("part", "GPU work", "name"),
         Column("ns", "time", "ns"),
@@ -146,8 +147,8 @@ def _idle_time_text(case: CaseSummary, idle: IdleGpu, *, several: bool) -> str:
         return ""
     gpu = f"{idle.gpu.removeprefix('the GPU of ')}: " if several else ""
     if shares[0][1] >= _EXPLAINS:
-        return f" ({gpu}{shares[0][0]})"
-    return f" ({gpu}{', '.join(f'{100 * share:.0f} % {words}' for words, share in shares[: 1 if several else 2])})"
+        return f"{gpu}{shares[0][0]}"
+    return gpu + ", ".join(f"{100 * share:.0f} % {words}" for words, share in shares[: 1 if several else 2])
 
 
 def _exposed_time_rows(spent: Spent, total_ns: float) -> tuple[list[tuple[Cell, ...]], list[Part]]:

@@ -14,6 +14,7 @@ from nsw.analysis.groups import group_by
 from nsw.analysis.model_flops import ModelFlops, StepFlops, measure_model_flops
 from nsw.analysis.placement import crowded_gpu_sentences, node_sentences_by_case
 from nsw.analysis.rules.pairs import (
+    COLD_START,
     cases_with_void_ratio,
     cold_start_findings,
     scaling_loss_findings,
@@ -121,6 +122,11 @@ class Summary:
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
     @property
+    def doubts(self) -> list[Finding]:
+        """Of `findings` those that set a figure aside."""
+        return [finding for finding in self.findings if finding.name == COLD_START]
+
+    @property
     def by_id(self) -> dict[str, CaseSummary]:
         """The cases by their ids, with those that ratios refer to."""
         return {case.id: case for case in (*self.cases, *self.context)}
@@ -136,6 +142,7 @@ class Summary:
         variants = tuple(v for v in self.variants if v.case_id in {*bases, *cases})
         hits = {case: case_hits for case, case_hits in self.hits.items() if case in cases}
         by_id = self.by_id
+        doubts = [finding for finding in self.doubts if set(finding.cases) <= set(cases)]
         return replace(
             self,
             cases=tuple(c for c in self.cases if c.id in cases),
@@ -144,7 +151,7 @@ class Summary:
             variants=variants,
             findings=(
                 *(f for f in self.campaign_findings if set(f.cases) <= set(cases)),
-                *_ordered_findings(curve, variants, by_id, hits, several=len(cases) > 1),
+                *_ordered_findings(curve, variants, by_id, hits, doubts, several=len(cases) > 1),
             ),
             model=tuple(m for m in self.model if m.case_id in cases),
             model_flops=tuple(m for m in self.model_flops if m.case_id in cases),
@@ -187,6 +194,8 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         *(Finding("shared GPU", f"{case}: {text}.", evidence=(Evidence("phase_summary", (case,)),))
           for case, text in crowded),
     )  # fmt: skip
+    by_id = {case.id: case for case in cases}
+    doubts = cold_start_findings(variants, by_id)
     return Summary(
         campaign=data.campaign,
         site=data.site,
@@ -200,7 +209,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         figure=request.figure,
         findings=(
             *campaign_findings,
-            *_ordered_findings(curve, variants, {case.id: case for case in cases}, hits, several=len(cases) > 1),
+            *_ordered_findings(curve, variants, by_id, hits, doubts, several=len(cases) > 1),
         ),
         campaign_findings=campaign_findings,
         missing=tuple(data.missing),
@@ -242,7 +251,7 @@ def _rows_by_case(
 
 def _ordered_findings(
     curve: Scaling | None, variants: Sequence[Variant], by_id: Mapping[str, CaseSummary],
-    hits: Mapping[str, Sequence[Hit]], *, several: bool,
+    hits: Mapping[str, Sequence[Hit]], doubts: Sequence[Finding], *, several: bool,
 ) -> list[Finding]:  # fmt: skip
     """What cases beside each other show; then what rules say: first why that case loses which loses most.
 
@@ -254,8 +263,7 @@ def _ordered_findings(
     why = next((f for loss in losses for f in of_cases if f.cases[0] == loss.cases[-1]), None)
     of_cases.sort(key=lambda finding: finding is not why)
     findings = [*losses, *variant_findings(variants, by_id), *of_cases]
-    doubts = cold_start_findings(variants, by_id)
-    void = cases_with_void_ratio(variants, by_id)
+    void = {*cases_with_void_ratio(variants, by_id), *(case for doubt in doubts for case in doubt.cases)}
     place = int(any(variant.ratio and variant.case_id not in void for variant in variants))
     return [*findings[:place], *doubts, *findings[place:]]
 

@@ -14,7 +14,7 @@ import statistics
 from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw import safe_files
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
-from nsw.analysis.compared_screen import Comparison, is_undecided_by_single_runs
+from nsw.analysis.compared_screen import Comparison, has_factors, is_undecided_by_single_runs
 from nsw.analysis.conditions import CLOCKS_DIFFER
 from nsw.analysis.difference import (
     Difference,
@@ -50,6 +50,7 @@ from nsw.analysis.sides import (
     comparison_refusal_reason,
     different_kernels_text,
     environment_difference_lines,
+    figure_doubts,
     match_cases,
     paired_figure_values,
     program_difference_text,
@@ -67,7 +68,7 @@ from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_table
 from nsw.errors import CampaignError, UsageError
-from nsw.quantities import seconds, size
+from nsw.quantities import change_of_speed, duration, seconds, size
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
@@ -106,6 +107,7 @@ _TABLES: Final = (
     "api_summary", "communication", "functions", "conditions",
 )  # fmt: skip
 _OF_COUNTERS: Final = ("case", "figure", "kernel", "metric")  # subjects that counters of kernels explain
+_CASE: Final = "a case of a campaign is CAMPAIGN:CASE"
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
 
@@ -152,6 +154,7 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         gpus={match.name: gpus for match in pairs if (gpus := _gpus_of_both(match, first, second)) is not None},
         counters=_explain_by_counters(first, second, pairs) if by in _OF_COUNTERS else {},
+        doubts=_figure_doubts_by_case(first, second, pairs, rows) if is_of_figures else {},
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
@@ -188,6 +191,27 @@ def _case_with_counters(side: Side, runs: Sequence[Any], counters: Mapping[str, 
     tables = {name: _rows_of_runs(side, name, runs) for name in _TABLES}
     (case,) = summarize_cases(runs, tables, 1.0, counters, side.classes)
     return case
+
+
+def _figure_doubts_by_case(
+    first: Side, second: Side, pairs: Sequence[Match], rows: Sequence[Compared]
+) -> dict[str, str]:
+    """Why figures of cases are set aside, with the kernels' times, which hold in their place."""
+    texts = {}
+    for match in pairs:
+        doubts = [doubt for row in rows if row.case == match.name
+                  for doubt in figure_doubts((first, second), match, row.what)]  # fmt: skip
+        if doubts:
+            times = [
+                sum(kernel.launch_ns or 0.0 for kernel in _case_with_counters(side, runs, side.counters()).kernels)
+                for side, runs in ((first, match.first), (second, match.second)) if side.counters is not None
+            ]  # fmt: skip
+            instead = ""
+            if all(times) and len(times) == 2:
+                change = change_of_speed(times[0] / times[1], is_time=True, as_factor=has_factors(rows) or None)
+                instead = f" A launch of its kernels takes {duration(times[0])} and {duration(times[1])}: {change}."
+            texts[match.name] = " ".join(dict.fromkeys(doubts)) + instead
+    return texts
 
 
 def _explain_by_counters(first: Side, second: Side, pairs: Sequence[Match]) -> dict[str, str]:
@@ -287,6 +311,8 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
         UnlikeError: All runs of one side are invalid.
         CampaignError: There is no such campaign, run or report.
     """
+    if len(words) == 1 and Path(words[0]).exists() and not (Path(words[0]) / folders.LEDGER).exists():
+        raise UsageError(f"{words[0]} is one side", hint="`nsw compare A B` takes two: reports, campaigns or cases")
     if len(words) < 2:
         folder = folders.find(folders.root(root), words[0] if words else None)
         both = both_sides(folder, by)
@@ -300,6 +326,12 @@ def sides_of(words: Sequence[str], root: Path | None, by: By) -> tuple[Side, Sid
             )
         return both
     if len(words) == 3:  # a campaign and two of its cases
+        parent = folders.root(root)
+        try:
+            folders.find(parent, read_baselines(parent).get(words[0], words[0]))
+        except CampaignError as fault:
+            hint = f"{fault.hint or ''}; the campaign comes first: `nsw compare CAMPAIGN CASE CASE`"
+            raise UsageError(fault.message, hint=hint.removeprefix("; ")) from None
         words = [f"{words[0]}:{case}" for case in words[1:]]
     if len(words) != 2:
         raise UsageError(
@@ -409,11 +441,18 @@ def side_of(word: str, root: Path | None, by: By) -> Side:
         except (CampaignError, UsageError) as wrong_runs:
             if colon and isinstance(wrong_runs, UsageError):
                 raise UsageError(f"{campaign} has no run {runs}", hint=wrong_runs.hint) from None
+            if not colon and (path.suffix or len(path.parts) > 1):
+                from nsw.readers.detect import explain_unopened_file
+
+                reason = explain_unopened_file(path, "there is no such file")
+                raise CampaignError(f"{word}: {reason.message}", hint=reason.fix) from None
             owners = [] if colon else _campaigns_with_case(parent, word)
             if len(owners) == 1:
                 return replace(side_of_campaign(owners[0], Selection((word,)), by), name=word)
             nearest = wrong_runs if colon else fault
-            hint = "; ".join(filter(None, (nearest.hint, None if colon else "a case of a campaign is CAMPAIGN:CASE")))
+            hint = "; ".join(
+                filter(None, (nearest.hint, None if colon or "did you mean" in (nearest.hint or "") else _CASE))
+            )
             if owners:
                 hint = f"{len(owners)} campaigns have this case: `{owners[-1].id}:{word}` is that of the newest"
             raise CampaignError(
@@ -452,7 +491,7 @@ def side_of_campaign(
         conditions, note = measured_conditions(folder, campaign_results, recipe), campaign_results.note
     with ledger_to_read(folder) as ledger:
         until = ledger.meta(UNTIL)
-    tables = (*_TABLES, "metrics") if by == "metric" else _TABLES
+    tables = (*_TABLES, "metrics") if by in {"metric", "kernel"} else _TABLES
     report = recipe.report
     figures = recipe.app.figures
     options = report.scaling or report.compare
@@ -475,7 +514,15 @@ def side_of_campaign(
         trace=partial(_load_trace, folder) if folder.trusted else None,
         counters=partial(_load_counters, folder),
         adding=_added_pairs(until),
+        doubts=cache(partial(_campaign_doubts, folder)) if report.compare else None,
     )
+
+
+def _campaign_doubts(folder: CampaignFolder) -> dict[tuple[str, str], str]:
+    """Why its summary sets figures aside, by figure and case."""
+    with results(folder) as campaign_results:
+        summary = campaign_results.summary
+    return {(summary.figure or "", case): doubt.text for doubt in summary.doubts for case in doubt.cases}
 
 
 def _added_pairs(until: Mapping[str, Any]) -> Adding | None:

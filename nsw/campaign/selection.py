@@ -140,7 +140,10 @@ def _nearest_names(word: str, rows: Sequence[RunRow | BuildRow]) -> str:
 
     cases = {row.case_id: row.params for row in rows if isinstance(row, RunRow)}
     names = [*cases, *(row.id for row in rows)]
-    return unmatched_parameters(word, cases.values()) or did_you_mean(word, names) or _HAVE
+    parameters = [item for params in cases.values() for item in params.items()]
+    by_value = dict.fromkeys(f"{name}={value}" for name, value in parameters if str(value) == word)
+    by_value_hint = f"did you mean {' or '.join(by_value)}?" if by_value else None
+    return unmatched_parameters(word, cases.values()) or by_value_hint or did_you_mean(word, names) or _HAVE
 
 
 def matching_rows(word: str, rows: Sequence[T], jobs: Mapping[str, str]) -> list[T]:
@@ -259,7 +262,7 @@ def campaign_and_runs(option_values: RunsOption) -> tuple[CampaignFolder, Select
         runs = ledger.runs()
         if matching_rows(word, runs, job_ids(ledger, runs)):
             return folder, replace(selection, only=(*selection.only, word))
-    if option is None:
+    if option is None and str(error).startswith("no campaign"):
         message = f"{error}, and no run, case, pattern or job of the newest one there, {folder.id}"
         raise UsageError(message, hint=error.hint) from None
     raise error

@@ -183,6 +183,10 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
                 out.print(f"{row['campaign']}: {row['problem']}", style="yellow")
     else:
         out.print(f"no campaign under {root}")
+    from nsw.engine import folder as folders
+
+    for path in folders.without_ledgers(root):
+        out.print(f"not listed: {path} has tables, and no {folders.LEDGER}", style="yellow")
 
 
 def _status_text(row: Mapping[str, Any]) -> str:

@@ -148,6 +148,14 @@ def _as_usage_error(fault: typer.TyperException) -> NswError:
     message = fault.format_message()
     for words_of_pydantic, plain_words in _WORDS.items():
         message = message.replace(words_of_pydantic, plain_words)
+    options = set() if context is None else {name for parameter in context.command.params for name in parameter.opts}
+    extra = message.removeprefix("Got unexpected extra argument(s) (").removesuffix(")")
+    if extra != message and "--case" in options:
+        hint = f"`--case {extra}` names a case or runs of the campaign"
+    if context is not None and context.info_name == "compare" and message.startswith("No such option: --case"):
+        hint = (
+            "`nsw compare CAMPAIGN CASE CASE` compares two cases of one, `nsw compare A:CASE B:CASE` of two campaigns"
+        )
     return UsageError(message, hint=hint)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.engine.events import Message
+    from nsw.engine.folder import CampaignFolder
 
 _OF_ROWS: Final = frozenset({"csv", "parquet"})  # a file of these holds one table
 _OF_PLOT: Final = frozenset({"svg", "png"})
@@ -249,6 +250,14 @@ def several_tables_error(format: str, names: Iterable[str]) -> UsageError:
 def print_on_stderr(text: str) -> None:
     """Print a sentence on stderr: a terminal breaks it between words, with commands as the user types them."""
     console(sys.stderr).print(text)
+
+
+def print_newest(folder: CampaignFolder) -> None:
+    """Print which campaign an answer is of where none was named, and there are several."""
+    from nsw.engine.folder import existing
+
+    if len(existing(folder.path.parent)) > 1:
+        print_on_stderr(f"the newest campaign: {folder.id}")
 
 
 def show_message(message: Message) -> None:

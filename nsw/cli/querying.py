@@ -10,7 +10,7 @@ from nsw.api.combined import CombinedTables, meaning_of, schema_rows
 from nsw.api.query import query as answer
 from nsw.cli.application import command
 from nsw.cli.options import ReadingLimits, Root, TableTarget, argument, option
-from nsw.cli.output import print_on_stderr
+from nsw.cli.output import print_newest, print_on_stderr
 from nsw.engine import folder as folders
 from nsw.errors import Exit, UsageError
 from nsw.present.terminal import TextTable, console, page_output
@@ -50,6 +50,8 @@ def query(
         )
     parent = folders.root(root)
     found = [folders.find(parent, name) for name in names] or [folders.find(parent, None)]
+    if not names:
+        print_newest(found[0])
     for folder in found:
         folder.limits = limits
     if schema:

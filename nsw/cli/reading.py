@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 import shlex
 import sys
@@ -15,7 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Final
 
-from nsw.analysis.blocks import Block, Note, Table
+from nsw.analysis.blocks import Block, Finding, Note, Table
 from nsw.analysis.iteration_lanes import TIMELINE, iteration_lanes
 from nsw.apart import can_fork, run_isolated
 from nsw.cli.application import command
@@ -37,6 +38,7 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.of_reports import ReadReport
     from nsw.analysis.summary import Summary
@@ -50,6 +52,7 @@ _MADE_OF: Final = {
     "hotspots": "gpu_summary",
     "copies": "gpu_summary",
     "api": "api_summary",
+    "stragglers": "collectives",
 }  # what a report has of a campaign's table
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
@@ -114,6 +117,8 @@ def read(
     if not files:
         hint = "`nsw read FILE...`, or `... | nsw read -`; `nsw read --formats` lists what can be read"
         raise UsageError("no file was named", hint=hint)
+    for file in files:
+        _refuse_campaign_name(file)
     request = _Request(table or [], tests, top, full, plot, target)
     target.check_plot(plot)
     wanted_tables = request.wanted_tables()
@@ -192,6 +197,19 @@ class _Request:
         return max(code, chosen.code, _report_search(search), table_check.report_missing_tables())
 
 
+def _refuse_campaign_name(file: Path) -> None:
+    """Raise where a campaign is named in place of a file.
+
+    Raises:
+        UsageError: It is the id of a campaign, or its beginning.
+    """
+    from nsw.engine import folder as folders
+
+    name = str(file)
+    if not os.path.lexists(file) and any(f.id.startswith(name) for f in folders.existing(folders.root(None))):
+        raise UsageError(f"{name} is a campaign, and no file", hint=f"`nsw summarize {name}` has its answer")
+
+
 @dataclass(slots=True)
 class _Reports:
     """The reports, once; what was wrong with those that were looked at so far."""
@@ -257,7 +275,7 @@ def _put_plot(reports: _Reports, name: str | None, target: Target) -> int:
         looked_at = [_as_read_report(report) for report in reports if report.tables]
         blocks = list(answer_blocks(_summarize(looked_at))) if looked_at else []
     reports.print_problems()
-    target.put_plot(plot_of(blocks, name))
+    target.put_plot(plot_of(blocks, name, [TIMELINE]))
     return Exit.GOOD
 
 
@@ -420,6 +438,8 @@ def _show_answer(reports: _Reports) -> None:
         files = {named.name: report.name for named, report in zip(_named(looked_at), looked_at, strict=True)}
         cases = reports_by_case(_named(looked_at))
 
+        summary = _summarize(looked_at)
+
         def evidence_command(block: Block) -> str | None:
             case = next((case for evidence in block.evidence for case in evidence.cases), "")
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
@@ -427,7 +447,10 @@ def _show_answer(reports: _Reports) -> None:
             for report in members:
                 tables = {name for name, data in report.tables.items() if data}
                 tables |= set(emit.COMPUTED if report.kernels else ())
-                if chosen := "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables):
+                chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
+                if isinstance(block, Finding) and "iterations" in tables and case in summary.by_id:
+                    chosen = _slow_iterations_options(summary.by_id[case], block.cause) or chosen
+                if chosen:
                     sources = members if report.kernels else [report]  # of kernels a timeline has the times
                     paths = [shlex.quote(files.get(source.name, source.name)) for source in sources]
                     return f"nsw read {' '.join(dict.fromkeys(paths))}{chosen}"
@@ -442,9 +465,20 @@ def _show_answer(reports: _Reports) -> None:
 
         notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
         next_command = f"`--full` prints all tables{notes}"
-        show_summary(out, _summarize(looked_at), full=False, next_command=next_command, proof=evidence_command,
+        show_summary(out, summary, full=False, next_command=next_command, proof=evidence_command,
                      rows_command=whole_table_command)  # fmt: skip
     show_merged(out, reports.problems)
+
+
+def _slow_iterations_options(case: CaseSummary, cause: str | None) -> str:
+    """The options that print the iterations a finding calls slow; empty where it is of something else."""
+    usual_ns = case.iterations.med_ns if case.iterations else 0.0
+    slower_ns = {
+        "slow-iteration": (case.iterations.most_ns - usual_ns) if case.iterations else 0.0,
+        "periodic-slow-iteration": case.idle_gpu.use.get("slower_ns", 0.0) if case.idle_gpu else 0.0,
+    }.get(cause or "", 0.0)
+    bound = float(f"{usual_ns + slower_ns / 2:.3g}")
+    return f" --table iteration_trace --where 'duration_ns>{bound:.0f}'" if slower_ns else ""
 
 
 def _has_answer(report: Report) -> bool:

@@ -27,7 +27,7 @@ from nsw.campaign.selection import (
 )
 from nsw.cli.application import command
 from nsw.cli.options import CampaignAndRuns, Plot, PlotTarget, ReadingLimits, Yes, option
-from nsw.cli.output import Folder, Target, output_path, print_on_stderr, several_tables_error
+from nsw.cli.output import Folder, Target, output_path, print_newest, print_on_stderr, several_tables_error
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import table_files
 from nsw.errors import Exit, UsageError, did_you_mean, writing_to
@@ -141,7 +141,7 @@ def summarize(
     if table is not None and table not in names:
         raise UsageError(f"there is no table {table}", hint=did_you_mean(table, names) or f"tables: {', '.join(names)}")
     return _put_answer_safely(
-        *campaign_and_runs(which), limits, table=table, target=target, top=top, full=full, plot=plot, figure=figure
+        *_campaign_and_runs(which), limits, table=table, target=target, top=top, full=full, plot=plot, figure=figure
     )
 
 
@@ -169,7 +169,7 @@ def report(
     limits: ReadingLimits,
 ) -> int:
     """Write the answer of a campaign as a page: one HTML file with plots, tables and conditions."""
-    folder, selection = campaign_and_runs(which)
+    folder, selection = _campaign_and_runs(which)
     if anonymous:
         if timeline or selection or proposal:
             raise UsageError(
@@ -188,6 +188,15 @@ def report(
     return _put_answer_safely(
         folder, selection, limits, target=Target(form, file), full=True, timeline=timeline, proposal=proposal
     )
+
+
+def _campaign_and_runs(which: RunsOption) -> tuple[CampaignFolder, Selection]:
+    """The campaign and its runs; of a command that names none the campaign is printed."""
+    word, named, *_ = which
+    folder, selection = campaign_and_runs(which)
+    if named is None and (word is None or word in selection.only):
+        print_newest(folder)
+    return folder, selection
 
 
 def _put_answer_safely(folder: CampaignFolder, selection: Selection, limits: Limits, **answer_options: Any) -> int:
@@ -470,7 +479,7 @@ def _answer_plot(campaign_results: Results, name: str | None) -> str:
 
         return plot_of([proposal_of(campaign_results)], name)
     if name != TIMELINE:
-        return plot_of(answer_blocks(campaign_results.summary), name)
+        return plot_of(answer_blocks(campaign_results.summary), name, [TIMELINE])
     timeline = campaign_results.timeline()
     if timeline is None or not timeline.rows:
         raise _unread_timeline_error(campaign_results, "--plot timeline") or UsageError(
@@ -601,7 +610,7 @@ def export(
     if share is None and (hide_kernels or rename or dry_run):
         raise UsageError("--hide-kernels, --rename and --dry-run belong to --share")
     if share is not None:
-        folder, selection = campaign_and_runs(which)
+        folder, selection = _campaign_and_runs(which)
         if ranks or step or selection:
             raise UsageError("--share takes the whole campaign, without --case, --rank and --step")
         renames = _parse_renames(rename)
@@ -616,13 +625,13 @@ def export(
     if sqlite is not None:
         return _export_sqlite(which, sqlite, limits)
     target = Target("csv", Folder(csv)) if csv is not None else Target("parquet", Folder(parquet or ""))
-    return _put_answer_safely(*campaign_and_runs(which), limits, target=target)
+    return _put_answer_safely(*_campaign_and_runs(which), limits, target=target)
 
 
 def _export_sqlite(which: RunsOption, file: Path, limits: Limits) -> int:
     from nsw.api.combined import CombinedTables, write_sqlite
 
-    folder, selection = campaign_and_runs(which)
+    folder, selection = _campaign_and_runs(which)
     folder.limits = limits
     written = write_sqlite(CombinedTables([folder], selection), file)
     print_untrusted(f"{file}: {plural(len(written), 'table')}, {plural(sum(written.values()), 'row')}")
@@ -750,7 +759,7 @@ def _export_trace(
     """
     from nsw.cli.running import confirm
 
-    folder, selection = campaign_and_runs(which)
+    folder, selection = _campaign_and_runs(which)
     folder.limits = limits
     with results(folder, selection) as campaign_results:
         trace = _perfetto_trace(campaign_results, ranks, steps)

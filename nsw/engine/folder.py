@@ -156,7 +156,7 @@ class CampaignFolder:
         if self.trusted:
             return
         is_readable = not self.other_owner or os.path.lexists(self.path / STATE)  # an older nsw left none
-        looks = "; `nsw status` and `nsw summarize` can read it" if is_readable else ""
+        looks = "; `nsw status`, `nsw summarize` and `nsw report` can read it" if is_readable else ""
         if owner := self.other_owner:
             raise CampaignError(
                 f"campaign {self.id} belongs to {owner}: nsw acts only for campaigns of your own",
@@ -322,6 +322,11 @@ def existing(parent: Path) -> list[CampaignFolder]:
     return [folder for _, _, folder in sorted(campaigns, key=lambda entry: entry[:2])]
 
 
+def without_ledgers(parent: Path) -> list[Path]:
+    """The folders below `parent` that have the tables of a campaign and no ledger, sorted."""
+    return sorted(path.parent for path in parent.glob("[!.]*/tables") if not (path.parent / LEDGER).exists())
+
+
 def existing_elsewhere() -> list[CampaignFolder]:
     """The campaigns that this user's nsw acts for, wherever they are, oldest first."""
     found = [CampaignFolder(path) for path in known_paths() if (path / LEDGER).is_file()]
@@ -334,7 +339,7 @@ def _date_in_id(campaign: str) -> str:
 
 
 def find(parent: Path, name: str | None) -> CampaignFolder:
-    """The campaign of that folder or id (or unique beginning of an id); with none named the newest that nsw acts for.
+    """The campaign of that folder or id (or unique beginning of an id); with none named the newest of this user.
 
     Where there is no such it is the newest of all.
 
@@ -348,23 +353,30 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
     if name is None:
         if not campaigns:
             raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
-        return next((f for f in reversed(campaigns) if f.trusted), campaigns[-1])
+        return next((f for f in reversed(campaigns) if f.other_owner is None), campaigns[-1])
     matches = [f for f in campaigns if f.id == name] or [f for f in campaigns if f.id.startswith(name)]
     if len(matches) == 1:
         return matches[0]
     if matches:
         raise CampaignError(
-            f"'{name}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}"
+            f"'{name}' begins the id of {len(matches)} campaigns: {', '.join(f.id for f in matches[-5:])}",
+            hint="a longer beginning names one of them",
         )
-    if Path(name).is_dir():
-        raise CampaignError(
-            f"the folder {name} is no campaign: it has no {LEDGER}",
-            hint=exported_tables_hint(Path(name))
-            or f"`nsw read {shlex.quote(name)}` reads reports that are in it; a packed campaign is unpacked first",
-        )
+    without_ledger = [Path(name), *(path for path in without_ledgers(parent) if path.name.startswith(name))]
+    for path in without_ledger:
+        if path.is_dir():
+            raise CampaignError(
+                f"the folder {path} is no campaign: it has no {LEDGER}",
+                hint=exported_tables_hint(path)
+                or f"`nsw read {shlex.quote(str(path))}` reads reports that are in it; a packed campaign is unpacked"
+                " first",
+            )
+    if Path(name).is_file():
+        hint = f"`nsw read {shlex.quote(name)}` reads a report"
+        raise CampaignError(f"{name} is a file, and no campaign", hint=hint)
     raise CampaignError(
         f"no campaign '{name}' under {parent}",
-        hint=did_you_mean(name, [f.id for f in campaigns])
+        hint=did_you_mean(name, [f.id for f in campaigns] + [f.id.rsplit("-", 3)[0] for f in campaigns])
         or f"`nsw ls{'' if parent == root(None) else f' --root {shlex.quote(str(parent))}'}` lists them",
     )
 

@@ -23,12 +23,14 @@ from nsw.engine.validity import (
     reports_ended_early,
     window_gap,
 )
+from nsw.errors import CampaignError
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
 from nsw.readers.conditions import condition_rows, energy_figure_rows
 from nsw.readers.detect import read_many
 from nsw.readers.messages import known_problems_in_file
 from nsw.readers.model import Options, Report
+from nsw.readers.nsys.export.binary import is_readable
 from nsw.readers.program_figures import read_figure_rows
 from nsw.recipe.units import show_value
 from nsw.tables import full_rows as table_rows
@@ -526,7 +528,14 @@ def read_traces(
     Raises:
         CampaignError: The campaign was made elsewhere.
     """
-    folder.require_trust()  # it names the program that exports reports
+    try:
+        folder.require_trust()  # it names the program that exports reports
+    except CampaignError as fault:
+        files = [file for run in runs for file in reports_of(folder, run)]
+        if files and not any(map(is_readable, files)):
+            message = f"{fault.message}, and its reports need an nsys: none is found here (NSW_NSYS, PATH)"
+            raise CampaignError(message, hint=fault.hint) from None
+        raise
     reader = _Reader(folder, ledger)
     options = replace(reader.options, tables=frozenset(names), max_unpacked=folder.max_unpacked, limits=folder.limits)
     return (

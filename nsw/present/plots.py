@@ -479,8 +479,13 @@ _LETTER: Final = (
 )
 
 
-def plot_of(blocks: Iterable[Block], name: str | None) -> str:
+def plot_of(blocks: Iterable[Block], name: str | None, more: Sequence[str] = ()) -> str:
     """The plot of that name as SVG, or the first one.
+
+    Args:
+        blocks: The answer.
+        name: The plot; None: the first one.
+        more: Plots that the caller makes of other rows, for a hint.
 
     Raises:
         UsageError: There is none.
@@ -493,9 +498,9 @@ def plot_of(blocks: Iterable[Block], name: str | None) -> str:
             names[block.name] = None
     if name is None:
         raise UsageError("there is no plot: nothing was measured that more than one point would show")
-    raise UsageError(
-        f"there is no plot {name}", hint=did_you_mean(name, names) or f"plots: {', '.join(names) or 'none'}"
-    )
+    all_names = [*names, *more]
+    listed = f"plots: {', '.join(all_names) or 'none'}"
+    raise UsageError(f"there is no plot {name}", hint=did_you_mean(name, all_names) or listed)
 
 
 def png_of(plot: str) -> bytes:

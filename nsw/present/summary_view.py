@@ -44,6 +44,7 @@ from nsw.quantities import (
     format_rate_change,
     format_time_change,
     in_one_unit,
+    is_factor,
     number,
     percent,
     rate,
@@ -72,6 +73,11 @@ def as_text(cell: Cell, unit: Unit) -> str:
 def column_texts(block: Table) -> list[list[str]]:
     """The texts of each column of a block; shares that add up do so as they are printed."""
     columns = [[as_text(row[n], column.unit) for row in block.rows] for n, column in enumerate(block.columns)]
+    speeds = [n for n, column in enumerate(block.columns) if column.unit in {"faster x", "longer x"}]
+    ratios = {(r, n): row[n] for r, row in enumerate(block.rows) for n in speeds if isinstance(row[n], float)}
+    if any(map(is_factor, ratios.values())):  # type: ignore[arg-type]  # one notation a table
+        for (r, n), ratio in ratios.items():
+            columns[n][r] = change_of_speed(ratio, as_factor=True)  # type: ignore[arg-type]
     if block.best is not None and block.best[0] < len(block.rows):  # a low terminal shows the first rows
         row, column = block.best
         columns[column][row] = f"* {columns[column][row]}"
@@ -145,6 +151,9 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
     "faster %": format_rate_change,
     "faster x": change_of_speed,
     "longer %": format_time_change,
+    "change factor": partial(format_change, as_factor=True),
+    "faster factor": partial(format_rate_change, as_factor=True),
+    "longer factor": partial(format_time_change, as_factor=True),
     "longer x": partial(change_of_speed, is_time=True),
     "range": lambda pair: format_range(*pair),
     "achieved and limit %": _format_occupancy,
@@ -154,6 +163,7 @@ _TEXTS: Final[Mapping[Unit, Callable[[Any], str]]] = {
 
 _LEAST_NAME: Final = 24
 _GAP: Final = 3
+_wrap: Final = partial(wrap_text, in_pipes=True)
 _STYLES: Final = {"warning": "yellow", "aside": "dim", "heading": "bold"}
 
 
@@ -173,7 +183,7 @@ def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
 def show_block(out: Console, block: Block) -> None:
     """Print one; a kind without a form of its own as the table that it is."""
     if isinstance(block, Finding):
-        out.print(wrap_text(out, f"* {block.text}"), soft_wrap=True)
+        out.print(_wrap(out, f"* {block.text}"), soft_wrap=True)
     elif isinstance(block, Note):
         _print_note(out, block)
     elif isinstance(block, Timeline):
@@ -186,7 +196,7 @@ def _print_note(out: Console, note: Note) -> None:
     if note.tone == "heading" and note.name != HEADLINE:
         out.print()
     inside = "  " if note.tone == "plain" and note.case and note.name != "case" else ""
-    out.print(wrap_text(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
+    out.print(_wrap(out, inside + note.text), style=_STYLES.get(note.tone), soft_wrap=True)
 
 
 def _print_timeline(out: Console, block: Timeline) -> None:
@@ -209,9 +219,19 @@ def _print_table(out: Console, block: Table) -> None:
         rows = zip(*column_texts, strict=True)
         heads = [_column_heading(c) for c in block.columns]
         names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
+        phrases = [c.title for c in block.columns if c.name in {"top", "counter"}]
         csv = "--format csv" if block.name == "comparison" else None  # whose rows have all that the table shows
         out.print(
-            TextTable(block.title or None, heads, rows, wide=wide, names=names, droppable=droppable, elsewhere=csv)
+            TextTable(
+                block.title or None,
+                heads,
+                rows,
+                wide=wide,
+                names=names,
+                phrases=phrases,
+                droppable=droppable,
+                elsewhere=csv,
+            )
         )
         return
     first, *other_columns = column_texts
@@ -409,7 +429,7 @@ def show_summary(
             proof = partial(_evidence_command, campaign, rereadable=summary.rereadable)
             last_line = _commands_for_cases(campaign, summary, blocks)
         else:  # which proves its sentences itself, but for the timeline and the counters
-            proof = partial(_reread_command, campaign, rereadable=summary.rereadable)
+            proof = partial(_only_case_command, campaign, rereadable=summary.rereadable)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command)
 
@@ -461,6 +481,13 @@ def _reread_command(campaign: str, finding: Finding, *, rereadable: bool) -> str
     return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and rereadable else None
 
 
+def _only_case_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+    """The command that shows what the screen of a case does not: what old tables lack, and its slow iterations."""
+    if finding.cause in {"slow-iteration", "periodic-slow-iteration"}:
+        return f"nsw summarize {campaign} --case {shlex.quote(finding.cases[0])} --table iterations"
+    return _reread_command(campaign, finding, rereadable=rereadable)
+
+
 def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
     """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
     if reread := _reread_command(campaign, finding, rereadable=rereadable):
@@ -503,8 +530,8 @@ def show_first_screen(
     sentences = []
     for finding in findings[:_FINDINGS]:
         command = proof(finding) if proof else None
-        text = wrap_text(out, f"* {finding.brief or finding.text}")
-        sentences.append((text, wrap_text(out, f"  `{command}`") if command else ""))
+        text = _wrap(out, f"* {finding.brief or finding.text}")
+        sentences.append((text, _wrap(out, f"  `{command}`") if command else ""))
     more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
@@ -527,9 +554,9 @@ def show_first_screen(
             out.print(command, style="dim", soft_wrap=True)
         left -= 1
     if next_command:
-        out.print(wrap_text(out, _with_count_left(next_command, left)), soft_wrap=True)
+        out.print(_wrap(out, _with_count_left(next_command, left)), soft_wrap=True)
     if last_line:
-        out.print(wrap_text(out, last_line), soft_wrap=True)
+        out.print(_wrap(out, last_line), soft_wrap=True)
 
 
 def _with_count_left(next_command: str, left: int) -> str:
@@ -540,9 +567,7 @@ def _with_count_left(next_command: str, left: int) -> str:
 
 def _count_terminal_lines(out: Console, text: str) -> int:
     """How many lines of a terminal a text takes: commands are not broken, and the terminal breaks them."""
-    if not out.is_terminal:
-        return text.count("\n") + 1
-    return sum(max(1, -(-cell_len(line) // out.width)) for line in wrap_text(out, text).split("\n"))
+    return sum(max(1, -(-cell_len(line) // out.width)) for line in _wrap(out, text).split("\n"))
 
 
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None) -> str:

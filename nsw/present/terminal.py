@@ -50,13 +50,15 @@ class TextTable:
         rows: The cells.
         wide: The heading of the column that gives way for space first: names give up their middles, sentences wrap.
         names: Headings of other columns of names, which may lose their middles too.
+        phrases: Headings of columns of names in which cells of several words wrap: `61 % kernel; 2 % more is hidden`.
         droppable: Headings of columns that may go, the least important first.
         elsewhere: What else shows the columns that went, such as "--format csv".
     """
 
     def __init__(
         self, title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
-        names: Sequence[str] = (), droppable: Sequence[str] = (), elsewhere: str | None = None,
+        names: Sequence[str] = (), phrases: Sequence[str] = (), droppable: Sequence[str] = (),
+        elsewhere: str | None = None,
     ) -> None:  # fmt: skip
         cell_rows = [list(row) for row in rows]
         in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
@@ -70,6 +72,7 @@ class TextTable:
         self._wide = None if wide is None or wide in _SENTENCES else self._heads.index(clean_line(wide))
         self._elided = [i for i, head in enumerate(self._heads) if head in names and i != self._wide]
         self._elided += [] if self._wide is None else [self._wide]
+        self._phrases = [i for i, head in enumerate(self._heads) if head in phrases]
         self._wrapping = [i for i, head in enumerate(heads) if head in _SENTENCES and i not in self._elided]
         # a parameter of the recipe may be called like one of them: it is before them
         last = {head: i for i, head in enumerate(self._heads)}
@@ -83,7 +86,7 @@ class TextTable:
         if hidden_heads := [head for i, head in enumerate(self._heads) if i not in visible]:
             from rich.text import Text
 
-            need = _table_width([self._natural_width(i) for i in range(len(self._heads))])
+            need = self._width_that_shows_all(options.max_width)
             count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
             remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
@@ -109,9 +112,10 @@ class TextTable:
             side: Literal["right", "left"] = "right" if self._numbers[i] else "left"
             rich_table.add_column(Text(self._heads[i]), justify=side, width=width, overflow="fold")
         too_wide = [i for i, width in widths.items() if self._widest[i] > width]
-        columns = {
-            i: shorten_distinctly(self._cells[i], width) if i in self._elided and i in too_wide else self._cells[i]
-            for i, width in widths.items()
+        columns = {i: self._cells[i] for i in widths} | {
+            i: (_fit_phrases if i in self._phrases else shorten_distinctly)(self._cells[i], widths[i])
+            for i in too_wide
+            if i in self._elided
         }
         if any(_cell_width(text) > widths[i] for i in too_wide for text in columns[i]):
             for cells in zip(*columns.values(), strict=True):
@@ -134,6 +138,14 @@ class TextTable:
         """The headings of the columns that do not fit this width."""
         visible, _ = self._fit_columns(width)
         return [self._heads[i] for i in range(len(self._heads)) if i not in visible]
+
+    def _width_that_shows_all(self, width: int) -> int:
+        """The least width at which no column is hidden; one is at this width."""
+        high = _table_width([self._natural_width(i) for i in range(len(self._heads))])
+        while width + 1 < high:
+            middle = (width + high) // 2
+            width, high = (middle, high) if self.hidden_headings(middle) else (width, middle)
+        return high
 
     def _natural_width(self, column: int) -> int:
         return max(_cell_width(self._heads[column]), self._widest[column])
@@ -187,6 +199,29 @@ class TextTable:
         widths |= {i: max(least_widths[i], self._natural_width(i)) for i in flexible}
         narrow_columns(flexible, least_widths)
         return visible, widths
+
+
+_WORD: Final = re.compile(r"(?:\[[^\]\[]{0,80}\]|\S)++")  # a name in brackets is one
+_ONE_NAME: Final = re.compile(r"(?:[\d.,]++ % )?+" + _WORD.pattern)
+
+
+def _fit_phrases(cells: Sequence[str], width: int) -> list[str]:
+    """The cells of a column in this width: names alone lose their middles, and what is words has several lines."""
+    names = shorten_distinctly([cell if _is_name(cell, width) else "" for cell in cells], width)
+    return [name or _wrap_words(cell, width) for name, cell in zip(names, cells, strict=True)]
+
+
+def _is_name(cell: str, width: int) -> bool:
+    return _cell_width(cell) <= width or _ONE_NAME.fullmatch(cell) is not None
+
+
+def _wrap_words(cell: str, width: int) -> str:
+    lines = [""]
+    for word in _WORD.findall(cell):
+        longer = f"{lines[-1]} {word}".strip()
+        is_room = _cell_width(longer) <= width
+        lines[-1:] = [longer] if is_room else [*filter(None, lines[-1:]), shorten_middle(word, width)]
+    return "\n".join(lines)
 
 
 def _table_width(widths: Sequence[int]) -> int:
@@ -372,7 +407,7 @@ _BEHIND_A_KERNEL: Final = "),.;:"  # of the sentence, not of the name
 _EXCERPT: Final = re.compile(r"\s*+(?:\d++\s++|(?<=\s))\| ")  # a line of a file, or what points at it
 
 
-def wrap_text(out: Console, text: str, *, used_columns: int = 0) -> str:
+def wrap_text(out: Console, text: str, *, used_columns: int = 0, in_pipes: bool = False) -> str:
     """A text with line breaks for a terminal's width; as it is for what is none.
 
     Lines of files that an error shows are left alone. What follows a break stands under the line's first word.
@@ -381,8 +416,9 @@ def wrap_text(out: Console, text: str, *, used_columns: int = 0) -> str:
         out: Where it will be printed.
         text: One or several lines; commands in backticks are written as the user types them.
         used_columns: Columns of the first line that are taken already.
+        in_pipes: Whether it has the width of COLUMNS in a pipe too, as tables have.
     """
-    if not out.is_terminal:
+    if out.width >= _NO_WIDTH or not (out.is_terminal or in_pipes):
         return text
     lines = with_typed_command(escape_controls(text)).split("\n")
     return "\n".join(

@@ -5,14 +5,17 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.analysis import several_cases
 from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.kernel_classes import classify_gpu_operation
+from nsw.analysis.rules.hits import Hit
+from nsw.analysis.screen_table import first_problem_text
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console
 from nsw.recipe.load import load_recipe_text
 
-from .made import figure_row, gpu_row, make_run
+from .made import KERNEL, case, figure_row, gpu_row, make_run
 from .test_steady import MS, iterations_row, part, timeline
 
 
@@ -467,3 +470,16 @@ def test_what_runs_at_the_same_time_is_taken_off_so_that_shares_add_up():
     assert rows["less what runs at the same time"] < 0
     largest = max(rows.values())
     assert f"{largest:.0f} % of that is gemm" in shown["headline"]
+
+
+def test_a_row_has_what_wins_most_and_of_about_as_much_what_to_act_on_first():
+    hits = [Hit(cause, "c", gain, cause, "", "", "", "", "gaps", costs_accuracy=cause == "tf32")
+            for cause, gain in (("nccl", 14.0), ("tf32", 90.0), ("launches", 36.0))]  # fmt: skip
+    assert first_problem_text(hits) == "launches"
+    assert first_problem_text([replace(hits[0], gain_pct=30.0), *hits[1:]]) == "nccl"
+    assert first_problem_text(hits[1:2]) == "tf32"
+
+
+def test_the_largest_part_of_a_report_of_counters_is_a_share_and_no_sentence():
+    kernels = (replace(KERNEL, share_pct=26.0), replace(KERNEL, name="other", share_pct=20.0))
+    assert several_cases._largest_time_share_cell(replace(case(), kernels=kernels), dict) == "26 % k"

@@ -597,7 +597,7 @@ def test_variants(other, names):
 
 def test_variants_say_how_much_arrives():
     text = compared(BASE, variant(150.0, amp=True, gpu_ms=4.0, span_ms=6.7))["host is the limit"]
-    assert "amp-True 2x faster, the program 50 % faster" in text
+    assert "amp-True 2x faster, the program 1.50x faster" in text
     text = compared(BASE, variant(90.0, amp=True, operations=130.0, span_ms=11.0))["launch-bound"]
     assert "amp-True (100 -> 130 operations, 10 % slower)" in text
 

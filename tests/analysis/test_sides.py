@@ -11,7 +11,7 @@ import pytest
 
 from nsw.analysis.certainty import Floor
 from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent, verdict_text
-from nsw.analysis.difference import Operation, add_shapes_and_ranges, explain_difference
+from nsw.analysis.difference import Change, Difference, Operation, add_shapes_and_ranges, explain_difference
 from nsw.analysis.first_screen import find_headline
 from nsw.analysis.gate import Outcome, gate_outcome, judge_rules
 from nsw.analysis.sides import (
@@ -26,7 +26,7 @@ from nsw.analysis.sides import (
     unmatched_cases,
 )
 from nsw.campaign.compare import compare
-from nsw.present.summary_view import as_text
+from nsw.present.summary_view import as_text, column_texts
 from nsw.recipe.units import parse_tolerance
 
 QUIET = Floor(0.005, 0.005, 11)
@@ -194,6 +194,23 @@ def test_reports_of_different_programs_have_times_and_no_verdict_and_a_changed_p
         assert [row.verdict for row in compare(before, after).rows] == ["faster"]
 
 
+def test_reports_of_counters_of_different_programs_have_no_verdict_and_one_kernel_a_side_is_a_pair():
+    def report(name: str, **kernels: float) -> Side:
+        rows = [{"run": name, "name": k, "kind": "kernel", "total_ns": ns, "calls": 1} for k, ns in kernels.items()]
+        return Side(name, name, [Run(name, name)], {"gpu_summary": rows})
+
+    lattice, solver = report("a", stream=3e6, collide=1e6), report("b", csrmv=2e6, dot=1e6)
+    assert {row.missing for row in compare(lattice, solver).rows} == {"different programs"}
+    naive, rewritten = report("a", naive=3e6), report("b", tiled=1e6)
+    (row,) = compare(naive, rewritten, "kernel").rows
+    assert (row.what, row.first, row.second, row.verdict) == ("naive -> tiled", 3e6, 1e6, "faster")
+    metrics = [{"run": n, "kernel": n, "portable": "duration", "portable_value": ns, "portable_unit": "ns"}
+               for n, ns in (("a", 3e6), ("b", 1e6))]  # fmt: skip
+    sides = [Side(n, n, [Run(n, n)], {"metrics": metrics}) for n in "ab"]
+    assert [(row.what, row.verdict) for row in compare(*sides, "metric").rows] == [("duration of a -> b", "lower")]
+    assert [(row.what, row.verdict) for row in compare(*sides, "kernel").rows] == [("a -> b", "faster")]
+
+
 def test_a_note_of_both_sides_is_printed_once():
     first, second = side("a", {"": [1.0]}, note="recorded"), side("b", {"": [1.0]}, note="recorded")
     assert text_of_blocks(first, second).count("recorded") == 1
@@ -257,6 +274,14 @@ def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(
     assert how in {change.how for change in made.changes}
 
 
+def test_many_small_kernels_of_a_difference_are_named_by_their_class():
+    changes = [Change(f"gemm{n}", "changed", 1e6, 1.1e6, group="GEMM") for n in range(20)]
+    difference = Difference("c", True, 50e6, 53e6, (*changes, Change("idle", None, 0.0, 1e6)))
+    assert difference.sentence == (
+        "An iteration takes 3.000 ms more: the GPU waits 1.000 ms more for the host; GEMM kernels take 2.000 ms more"
+    )
+
+
 def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them():
     shape = dict(
         zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), (8, 1, 1, 128, 1, 1), strict=True)
@@ -284,6 +309,16 @@ def gate(first: Side, second: Side, rule: str, figure: str = "speed") -> Outcome
         first, second, "figure", tuple(compare_sides(first, second, "figure")), (tuple(lone[0]), tuple(lone[1]))
     )
     return gate_outcome(judge_rules(made, {figure: parse_tolerance(rule)} if rule else {}))
+
+
+def test_a_figure_that_a_summary_sets_aside_has_neither_ratio_nor_verdict():
+    first = side("a", {"n=1": [1.0] * 3, "n=2": [1.0] * 3}, floors={"speed": QUIET})
+    second = side("b", {"n=1": [9.0] * 3, "n=2": [9.0] * 3}, floors={"speed": QUIET})
+    doubtful = replace(first, doubts=lambda: {("speed", "a n=1"): "a cold start is in it"})
+    cold, warm = compare_sides(doubtful, second)
+    assert (cold.estimate, cold.missing) == (None, "set aside: the kernels' times contradict it")
+    assert warm.verdict == "faster"
+    assert gate(doubtful, side("b", {"n=1": [9.0] * 3}), "-2%") == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -338,6 +373,22 @@ def test_the_columns_are_the_means_whose_ratio_is_the_change():
 )  # fmt: skip
 def test_a_change_of_speed_or_time_is_printed_with_its_direction(change, unit, text):
     assert as_text(change, unit) == text
+
+
+def test_a_screen_has_one_notation_of_changes_in_the_direction_of_their_word():
+    first = side("a", {"n=1": [100.0], "n=2": [100.0]})
+    for after, change, between, verdict in (
+        ({"n=1": [67.0], "n=2": [98.0]}, "1.49x slower", "1.06x to 2.1x", "1 slower (1.49x)"),
+        ({"n=1": [900.0], "n=2": [98.0]}, "9x faster", "6.39x to 13x", "1 faster (9x)"),
+    ):
+        comparison = Comparison(first, side("b", after), "case", tuple(compare_sides(first, side("b", after))))
+        table = next(block for block in comparison_blocks(comparison) if block.name == "comparison")
+        texts = dict(zip([column.name for column in table.columns], column_texts(table), strict=True))
+        assert (texts["change_pct"][0], texts["interval"][0]) == (change, between)
+        assert (texts["change_pct"][1], texts["interval"][1]) == ("1.02x slower", "1.44x slower to 1.38x faster")
+        assert verdict in find_headline(comparison_blocks(comparison))
+    undecided = compare_sides(first, side("b", {"n=1": [99.0], "n=2": [50.0]}))[0]
+    assert verdict_text(undecided) == "cannot tell (30 % slower to 39 % faster)"
 
 
 @pytest.mark.parametrize("by", ["case", "figure"])
@@ -436,5 +487,7 @@ def test_pairs_that_were_added_decide_by_their_look_and_the_answer_says_what_the
     assert "10 % faster (10 to 10 %), 8 pairs" in answer(1.1)
     assert "Pairs were added until they decide: 8 pairs, 3 min of 40 min." in answer(1.1)
     undecided = answer(1.1, 7)
-    assert "speed: not decided after 7 pairs (price reached): the difference lies between" in undecided
+    assert (
+        "speed: not decided after 7 pairs (price reached): the difference is 3.2 % slower to 25 % faster" in undecided
+    )
     assert "nsw noise" not in undecided  # it would not decide either

@@ -10,10 +10,13 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
+
+from nsw.cli import reading
 
 
 @pytest.fixture
@@ -142,7 +145,8 @@ def test_nsw_read_shows_kernels_first_and_has_the_rows_on_request(nsw):
 
 
 @pytest.mark.parametrize("name", ["h200/lenet-trace.json.gz", "h200/naive-details.csv"])
-def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name):
+def test_below_a_sentence_of_a_report_is_the_command_that_proves_it(nsw, name, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "9999")
     report = str(Path(__file__).parents[1] / "fixtures" / name)
     shown = nsw("read", report).out.splitlines()
     commands = [shlex.split(below.strip(" `")) for line, below in pairwise(shown) if line.startswith("* ")]
@@ -206,3 +210,12 @@ def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
     assert "62.10" in told
     assert told.count("(time (%) is the share within each part of the report") == 1
     assert "(time (%) is" not in nsw("read", str(fixtures / "tiled.sqlite.gz"), "--full").out
+
+
+def test_the_command_below_slow_iterations_prints_them_alone():
+    case = SimpleNamespace(iterations=SimpleNamespace(med_ns=7e6, most_ns=407e6),
+                           idle_gpu=SimpleNamespace(use={"slower_ns": 337e6}))  # fmt: skip
+    options = reading._slow_iterations_options
+    assert options(case, "periodic-slow-iteration") == " --table iteration_trace --where 'duration_ns>176000000'"
+    assert options(case, "slow-iteration") == " --table iteration_trace --where 'duration_ns>207000000'"
+    assert options(case, "launch-bound") == ""

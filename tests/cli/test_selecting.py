@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,26 @@ def test_problems_are_those_of_the_named_runs(nsw, home, recipe):
     said = nsw("problems", "--json", "--case", "a=2", exits=0)
     rows = json.loads(said.out)["problems"]
     assert {row["run"] for row in rows} == {"a-2.baseline.r1"}
+
+
+def test_mistaken_names_have_a_hint_that_works(nsw, four, home):
+    (home / "e09.sqlite").write_text("")
+    (home / "campaigns" / "amp-1" / "tables").mkdir(parents=True)
+    shutil.copytree(four, home / "campaigns" / "stencil-20200101-000000-aaaa")
+    for words, hint in (
+        (["summarize", "--case", "1"], "did you mean a=1 or b=1?"),
+        (["compare", four.name, "1", "a=2"], "did you mean a=1 or b=1?"),
+        (["summarize", four.name, "a-1_b-1"], "`--case a-1_b-1` names a case"),
+        (["compare", "stencl", four.name], "did you mean 'stencil'?"),
+        (["compare", "a=1", "a=2", four.name], "the campaign comes first"),
+        (["compare", four.name, "e99.sqlite"], "did you mean 'e09.sqlite'?"),
+        (["compare", "e09.sqlite"], "`nsw compare A B` takes two"),
+        (["compare", four.name, "--case", "a=1"], "`nsw compare CAMPAIGN CASE CASE` compares two cases"),
+        (["read", four.name], f"`nsw summarize {four.name}` has its answer"),
+        (["summarize", "amp"], "reads reports that are in it"),
+    ):
+        refused(nsw(*words), hint)
+    assert "amp-1 has tables, and no campaign.db" in nsw("ls").out
 
 
 def test_a_word_that_names_neither_campaign_nor_run_is_refused(nsw, four):

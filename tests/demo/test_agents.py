@@ -98,7 +98,7 @@ def test_how_much_faster_are_two_gpus(agent):
     id_ = rows(agent.ask("overview"))[0]["campaign"]
     answer = agent.ask("compare", first=f"{id_}:gpus=1,batch=8", second=f"{id_}:gpus=2,batch=8")
     faster = FIGURES[2, 8] / FIGURES[1, 8] - 1
-    assert f"{faster:.0%}".replace("%", " % faster") in answer["untrusted"]["headline"]
+    assert f"{1 + faster:.2f}x faster" in answer["untrusted"]["headline"]
 
 
 def test_which_kernel_costs_most_on_four_gpus(agent):

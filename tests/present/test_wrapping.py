@@ -1,5 +1,7 @@
 """No word of a sentence is broken, and no command that a person copies."""
 
+import io
+
 import pytest
 
 from nsw.present.terminal import _EXCERPT, _parse_kernel_word, console, wrap_text
@@ -70,3 +72,11 @@ def test_a_name_of_a_kernel_is_told_from_the_marks_around_it(word, parts):
 
 def test_a_long_row_of_blanks_is_no_excerpt():
     assert not _EXCERPT.match(" " * 60_000 + "x")  # took a minute
+
+
+def test_sentences_of_answers_have_the_width_of_columns_in_a_pipe(monkeypatch):
+    text = "The GPU is idle 19 % of an iteration: `nsw read a.sqlite --table gaps` shows why."
+    assert wrap_text(console(io.StringIO()), text, in_pipes=True) == text
+    monkeypatch.setenv("COLUMNS", "50")
+    lines = wrap_text(console(io.StringIO()), text, in_pipes=True).split("\n")
+    assert (" ".join(lines), max(map(len, lines)) <= 50, len(lines)) == (text, True, 2)

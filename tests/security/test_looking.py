@@ -328,6 +328,14 @@ def test_with_none_named_it_is_this_user_s_newest(campaign_of, victim, neighbour
     assert planted.name in victim.nsw("status", planted.name).stdout
 
 
+def test_with_none_named_it_is_the_one_that_began_last_adopted_or_not_and_its_name_is_printed(campaign_of, victim):
+    first = campaign_of(victim)
+    copied = shutil.copytree(first, first.parent / "t-20991231-235959-ffff")
+    victim.owns(copied)
+    seen = victim.nsw("query", "select 1")
+    assert (seen.returncode, seen.stderr.splitlines()[0]) == (0, f"the newest campaign: {copied.name}")
+
+
 def test_git_is_not_asked_of_a_repository_of_another_user(victim, neighbour):
     """Git runs what a repository's configuration names; new versions refuse by themselves, older ones do not."""
     code = (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from nsw.campaign import status
-from nsw.engine import trust
+from nsw.engine import read, trust
 from nsw.engine.driven import ledger_to_read, write_state
 from nsw.engine.folder import CampaignFolder
 from nsw.engine.ledger import Ledger
@@ -343,6 +343,14 @@ def test_no_link_below_the_folder_is_followed(strange, tmp_path, what):
 
 
 # --- the record -----------------------------------------------------------------------------------------------------
+
+
+def test_a_trace_of_a_foreign_campaign_is_refused_with_all_that_it_lacks(tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "reports_of", lambda *_: [tmp_path / "a.nsys-rep"])
+    for is_readable, message in ((True, "was made elsewhere$"), (False, "and its reports need an nsys: none is found")):
+        monkeypatch.setattr(read, "is_readable", lambda _, is_readable=is_readable: is_readable)
+        with pytest.raises(CampaignError, match=message):
+            read.read_traces(CampaignFolder(tmp_path), None, [None], [])
 
 
 def test_the_record_is_bound_to_owner_inode_and_file_system(tmp_path, monkeypatch):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
 from nsw.analysis.roofline import Point, data_sheet_mismatch_sentences
 from nsw.analysis.rules.binding import PER_ACTIVE_CYCLE, busy_pct_by_part
-from nsw.analysis.rules.counters import largest_remarks, metrics_behind
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.counters import is_library_kernel_name, largest_remarks, metrics_behind, reportable_remarks
 from nsw.metrics import find_metric
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import percent
@@ -168,10 +169,19 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
             *_hardware_figures(kernel),
             *((f"{part}, busy of the launch", percent(busy)) for part, busy in busy_pct_by_part(kernel).items()),
             *_counters_looked_at(kernel, remark),
-            ("can be won of the kernel's time", percent(remark.won)),
-            ("its share of the kernels' time", percent(share)),
+            *_parts_of_gain(remark, share),
         )
     ]
+    firsts = [(kernel, remark.cause) for kernel, _, remark in largest_remarks(kernels)]
+    rows += [  # a gain counts the others of its cause too
+        (kernel.short_name, remark.cause, name, text)
+        for first, cause in firsts
+        if causes()[cause].group != "healthy"
+        for kernel, share, remark in reportable_remarks(kernels)
+        if remark.cause == cause and kernel is not first
+        and is_library_kernel_name(kernel.name) is is_library_kernel_name(first.name)
+        for name, text in _parts_of_gain(remark, share)
+    ]  # fmt: skip
     if not rows:
         return []
     columns = (Column("kernel", "kernel", "name"), Column("cause", "cause"), Column("counter", "counter"),
@@ -182,10 +192,20 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
             "what findings follow from" + (f": {case}" if case else ""),
             columns,
             tuple(rows),
+            wide="counter",
             repeats=2,
             case=case,
             evidence=(Evidence("kernels", () if case is None else (case,)),),
         )
+    ]
+
+
+def _parts_of_gain(remark: Remark, share: float) -> list[tuple[str, str]]:
+    """What can be won of a kernel, its share, and both together, which add up to the gain of a cause."""
+    return [
+        ("can be won of the kernel's time", percent(remark.won)),
+        ("its share of the kernels' time", percent(share)),
+        ("can be won of the kernels' time", percent(remark.won * share / 100)),
     ]
 
 

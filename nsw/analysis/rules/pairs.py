@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
@@ -11,11 +12,11 @@ from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import reportable_remarks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
-from nsw.quantities import change_of_speed, format_ns, format_sum_and_parts
+from nsw.quantities import change_of_speed, format_ns, format_sum_and_parts, is_factor
 from nsw.wording import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nsw.analysis.spent import Spent
 
 __all__ = [
+    "COLD_START",
     "SET_ASIDE",
     "cases_with_void_ratio",
     "cold_start_findings",
@@ -32,6 +34,7 @@ __all__ = [
     "variant_findings",
 ]
 
+COLD_START: Final = "cold start"  # the finding that sets a figure aside
 SET_ASIDE: Final = "set aside"  # the cell of a ratio to a figure that the kernels' times contradict
 _GPU_GAIN_FACTOR: Final = 1.2  # times by which GPU time gains more than the figure
 _MORE_OPERATIONS: Final = 1.1
@@ -53,7 +56,11 @@ def variant_findings(variants: Sequence[Variant], cases: Mapping[str, CaseSummar
         for base, variant in _baseline_variant_pairs(variants)
         if variant.ratio and _do_same_work(cases[base.case_id], cases[variant.case_id], variant.ratio)
     ]
-    return [*_host_limit_findings(pairs), *_launch_bound_findings(pairs)]
+    times = [(_iteration_time(base), _iteration_time(variant)) for base, variant, _ in pairs]
+    gains = [before.gpu_ns / after.gpu_ns for before, after in times if before and after and after.gpu_ns]
+    as_factor = any(map(is_factor, [*gains, *(v.ratio for v in variants if v.ratio)]))
+    change_text = partial(change_of_speed, as_factor=as_factor)
+    return [*_host_limit_findings(pairs, change_text), *_launch_bound_findings(pairs, change_text)]
 
 
 def contradicted_figures(variants: Sequence[Variant], cases: Mapping[str, CaseSummary]) -> dict[str, list[float]]:
@@ -94,7 +101,7 @@ def cold_start_findings(variants: Sequence[Variant], cases: Mapping[str, CaseSum
     """The cases whose figure their kernels' times contradict, a sentence each."""
     return [
         Finding(
-            "cold start",
+            COLD_START,
             f"{case}: its figure is {' to '.join(dict.fromkeys(f'{end(times):.0f}' for end in (min, max)))} times lower"
             " than its kernels' times imply beside the other variants. A cold start is in it: warm up before timing, or"
             " repeat more. No ratio to it is printed.",
@@ -129,7 +136,9 @@ def _iteration_time(case: CaseSummary) -> Spent | None:
     return case.spent if case.spent is not None and case.spent.is_iteration else None
 
 
-def _host_limit_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
+def _host_limit_findings(
+    pairs: Sequence[tuple[CaseSummary, CaseSummary, float]], change_text: Callable[[float], str]
+) -> Iterator[Finding]:
     """The GPU's work gains clearly more than the figure does: the host is the limit now."""
     hits = []
     for base, variant, ratio in pairs:
@@ -142,10 +151,7 @@ def _host_limit_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]
     if hits:
         hits.sort(key=lambda hit: -hit[0])
         examples = first_names(
-            [
-                f"{case.id} {change_of_speed(gain)}, the program {change_of_speed(ratio)}"
-                for _, case, gain, ratio in hits
-            ],
+            [f"{case.id} {change_text(gain)}, the program {change_text(ratio)}" for _, case, gain, ratio in hits],
             _MAX_NAMES,
         )
         idle = [100 - busy for _, case, *_ in hits if (busy := least_gpu_busy_pct(case)) is not None]
@@ -158,7 +164,9 @@ def _host_limit_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]
         )
 
 
-def _launch_bound_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float]]) -> Iterator[Finding]:
+def _launch_bound_findings(
+    pairs: Sequence[tuple[CaseSummary, CaseSummary, float]], change_text: Callable[[float], str]
+) -> Iterator[Finding]:
     """The figure is worse and there are more operations: they cost launches, not GPU time."""
     hits = []
     for base, variant, ratio in pairs:
@@ -170,7 +178,7 @@ def _launch_bound_findings(pairs: Sequence[tuple[CaseSummary, CaseSummary, float
     if hits:
         hits.sort(key=lambda hit: hit[0])
         examples = first_names(
-            [f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {change_of_speed(r)})" for r, c, b, a in hits], _MAX_NAMES
+            [f"{c.id} ({b:,.0f} -> {a:,.0f} operations, {change_text(r)})" for r, c, b, a in hits], _MAX_NAMES
         )
         yield Finding(
             "launch-bound",
