@@ -28,7 +28,6 @@ from nsw.analysis.source_lines import SourceLines
 from nsw.plan.model import Absent, Resources
 from nsw.present.emit import JSON_VERSION
 from nsw.recipe.model import clean_schema, text_of, with_schema_head
-from nsw.tables import TABLES
 
 Rows = list[dict[str, Any]]
 Counts = dict[str, int]
@@ -467,11 +466,10 @@ NAMES: Final = {
 
 SHIPPED: Final = Path(__file__).parents[1] / "nsw" / "present" / "answers.schema.json"
 _REF: Final = "#/$defs/"
-_JSON_TYPES: Final = {"int64": "integer", "float64": "number", "string": "string", "bool": "boolean"}
 
 
 def answers_schema() -> dict[str, Any]:
-    """The schema: a document fits the definition of its command."""
+    """The schema: a document fits the definition of its command. That of tables is added where it is printed."""
     adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = []
     for name, (shape, _) in SHAPES.items():
         adapter = TypeAdapter(shape)
@@ -486,7 +484,6 @@ def answers_schema() -> dict[str, Any]:
         target = reference["$ref"].removeprefix(_REF)
         definitions[target]["properties"]["nsw_json"] = {"const": JSON_VERSION}
         definitions[str(name)] = {"description": SHAPES[str(name)][1], "$ref": f"{_REF}{target}"}
-    definitions["tables"] = _tables_schema()
     definitions["Report"]["properties"]["tables"] = {"$ref": f"{_REF}tables"}
     schema = {
         "$defs": dict(sorted(definitions.items())),
@@ -500,31 +497,6 @@ def answers_schema() -> dict[str, Any]:
         description="Each command prints one object that fits `$defs/COMMAND`. Keys may be added; none goes or changes"
         " its meaning unless nsw_json counts up.",
     )
-
-
-def _tables_schema() -> dict[str, Any]:
-    """JSON Schema of the tables of reports: an object with an array of rows for each table name."""
-    return {
-        "type": "object",
-        "description": "Tables of reports: a row is an object, what a report does not say is null.",
-        "properties": {
-            table.name: {
-                "type": "array",
-                "description": table.meaning,
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        c.name: {
-                            "type": [_JSON_TYPES[c.type], "null"],
-                            "description": c.meaning + (f" [{c.unit}]" if c.unit else ""),
-                        }
-                        for c in table.columns
-                    },
-                },
-            }
-            for table in TABLES.values()
-        },
-    }
 
 
 if __name__ == "__main__":

@@ -411,14 +411,22 @@ def render(
 def schema(document: Annotated[Document, argument(help="Which document.")]) -> int:
     """Print the JSON Schema of recipes or sites files, for editors, or of what --json prints."""
     from nsw.recipe.model import recipe_schema, text_of
-    from nsw.resources import shipped_text
     from nsw.site.model import sites_schema
 
-    if document is Document.ANSWERS:  # made of the shapes by tools/answers_schema.py
-        print(shipped_text("present/answers.schema.json"), end="")
-    else:
-        print(text_of(recipe_schema() if document is Document.RECIPE else sites_schema()), end="")
+    schemas = {Document.RECIPE: recipe_schema, Document.SITES: sites_schema, Document.ANSWERS: _answers_schema}
+    print(text_of(schemas[document]()), end="")
     return Exit.GOOD
+
+
+def _answers_schema() -> dict[str, Any]:
+    """The shapes of answers, which tools/answers_schema.py made, with the columns of all tables."""
+    import json
+
+    from nsw.resources import shipped_text
+    from nsw.tables.schema import tables_json_schema
+
+    schema: dict[str, Any] = json.loads(shipped_text("present/answers.schema.json"))
+    return schema | {"$defs": dict(sorted((schema["$defs"] | {"tables": tables_json_schema()}).items()))}
 
 
 @command("")

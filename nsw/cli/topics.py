@@ -26,7 +26,6 @@ TOPICS: Final[dict[str, tuple[str, str, str]]] = {
     "ssh": ("remote.md", "", ""),
     "python": ("python.md", "", ""),
     "sql": ("howto/sql.md", "", ""),
-    "security": ("security.md", "", ""),
     "words": ("glossary.md", "", ""),
     "exit-codes": ("exit-codes.md", "", ""),
     "environment": ("environment.md", "", ""),

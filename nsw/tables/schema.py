@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from nsw.resources import csv_rows
 
@@ -75,3 +75,31 @@ TABLES: Mapping[str, Table] = MappingProxyType(_read_schema())
 
 # Made by default; the rest, one row an event, only when the file holds nothing else or when asked for.
 TRACES = frozenset({"gpu_trace", "api_trace", "iteration_trace", "nvtx_trace", "gpu_metric_trace", "cpu_trace"})
+
+
+_JSON_TYPES: Final = {"int64": "integer", "float64": "number", "string": "string", "bool": "boolean"}
+
+
+def tables_json_schema() -> dict[str, Any]:
+    """JSON Schema of the tables of reports: an object with an array of rows for each table name."""
+    return {
+        "type": "object",
+        "description": "Tables of reports: a row is an object, what a report does not say is null.",
+        "properties": {
+            table.name: {
+                "type": "array",
+                "description": table.meaning,
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        c.name: {
+                            "type": [_JSON_TYPES[c.type], "null"],
+                            "description": c.meaning + (f" [{c.unit}]" if c.unit else ""),
+                        }
+                        for c in table.columns
+                    },
+                },
+            }
+            for table in TABLES.values()
+        },
+    }

@@ -8,9 +8,16 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nsw.recipe.model import text_of
+from nsw.tables.schema import tables_json_schema
 from tools.answers_schema import SHAPES, SHIPPED, answers_schema
 
 RECORDED = Path("nsw/demo/recordings")
+
+
+def whole_schema():
+    """The schema as it is printed: with that of tables."""
+    schema = answers_schema()
+    return schema | {"$defs": schema["$defs"] | {"tables": tables_json_schema()}}
 
 
 def exact(value):
@@ -25,7 +32,7 @@ def exact(value):
     return made
 
 
-SCHEMA = exact(answers_schema())
+SCHEMA = exact(whole_schema())
 
 
 def fits(text, name):
@@ -44,14 +51,17 @@ def test_the_shipped_schema_is_that_of_the_code():
     assert SHIPPED.read_text() == text_of(answers_schema()), "run: python tools/answers_schema.py"
 
 
-def test_the_command_prints_the_shipped_schema(nsw):
-    assert nsw("schema", "answers").out == SHIPPED.read_text()
+def test_the_command_prints_the_shipped_schema_with_the_columns_of_tables(nsw):
+    printed = json.loads(nsw("schema", "answers").out)
+    tables = printed["$defs"].pop("tables")["properties"]
+    assert printed == json.loads(SHIPPED.read_text())
+    assert tables["gaps"]["items"]["properties"]["total_ns"]["type"] == ["number", "null"]
 
 
 def test_the_schema_is_one_and_lets_keys_be_added(nsw):
-    Draft202012Validator.check_schema(answers_schema())
+    Draft202012Validator.check_schema(whole_schema())
     said = json.loads(nsw("ls", "--json").out)
-    open_schema = answers_schema()
+    open_schema = whole_schema()
     validator = Draft202012Validator({"$ref": "#/$defs/ls", "$defs": open_schema["$defs"]})
     assert validator.is_valid(said | {"new": 1})
     assert not validator.is_valid(said | {"nsw_json": 2})
