@@ -368,7 +368,9 @@ class ParquetFiles(TableFiles):
 
 
 _STALLS: Final = 2
-_NESTED: Final = frozenset({"shapes", "stalls", "roofline", "advice", "points", "metrics", "levels", "long_launches"})
+_NOT_IN_ROWS: Final = frozenset(
+    {"shapes", "stalls", "roofline", "advice", "points", "metrics", "levels", "long_launches", "is_first"}
+)
 
 
 def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
@@ -380,7 +382,7 @@ def flat_kernels(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
 def _flatten_kernel(kernel: KernelRow) -> dict[str, Any]:
     from nsw.analysis.answer.kernels import launch_shape_text, roof_label
 
-    plain: dict[str, Any] = {name: value for name, value in as_row(kernel).items() if name not in _NESTED}
+    plain: dict[str, Any] = {name: value for name, value in as_row(kernel).items() if name not in _NOT_IN_ROWS}
     plain["shape"] = launch_shape_text(kernel)
     for at in range(_STALLS):
         stall = kernel.stalls[at] if at < len(kernel.stalls) else None
