@@ -84,6 +84,14 @@ def test_many_short_kernels_are_limited_by_their_launches():
     )
 
 
+def test_a_gain_without_iterations_is_of_the_time_that_its_sentence_names():
+    whole_run = use() | {"iterations": None, "phase": "all"}
+    tables = {"gaps": [gap("launch", "middle", 125, 21.8 * US)], "gpu_use": [whole_run], "host_copies": []}
+    (text,) = told([part("all", "k", 18 * MS)], [], **tables)[1]
+    assert "idle 68 % of the 72.1 ms in which it has work: launch-bound" in text
+    assert text.endswith("Gain: at most 68 % of that time.")
+
+
 def test_a_launch_whose_time_is_in_the_call_is_the_drivers():
     (text,) = explained(gap("launch", "middle", 125, 21.8 * US), cuda_ns=3.5 * MS)
     assert "the host takes 32 us for each of 125 launches, 28 us of that in CUDA calls" in text
@@ -422,6 +430,16 @@ def test_a_selection_by_data_is_told_from_values_that_are_read():
     rows = [gap("value", "middle", 1, 600 * US), gap("launch", "middle", 20, 30 * US)]
     (text,) = explained(*rows, values=1, waits=1, parts=[KERNELS, select, LAUNCHES])
     assert "the host waits for the size of a selection" in text
+    launched = [gap("value", "middle", 4, 30 * US), gap("launch", "middle", 100, 25 * US)]
+    texts = [
+        explained(
+            *launched, values=values, operations=100,
+            parts=[part("steady", "void cub::DeviceSelectSweepKernel<int>()", 1 * MS, calls=18 * values), rest, LAUNCHES],
+        )[0]
+        for values, rest in ((40, part("steady", "k", 18 * MS, calls=18 * 20)), (4, part("steady", "k", 18 * MS, calls=18 * 96)))
+    ]  # fmt: skip
+    assert "selections by data (masks, nonzero, unique) are much of its launches" in texts[0]
+    assert "launch-bound: 100 operations" in texts[1]  # far apart: a graph holds what lies between
     few = part("steady", "void cub::DeviceSelectSweepKernel<int>()", 1 * MS, calls=36)
     (text,) = explained(*rows, values=10, waits=10, parts=[KERNELS, few, LAUNCHES])
     assert "the host reads 10 values of a few bytes back an iteration" in text
@@ -448,6 +466,11 @@ def test_copies_are_told_to_be_pinned_only_where_their_memory_is_pageable():
     (text,) = named(copies(memory="pageable", each=2 * MS))
     assert text.startswith("50 % of an iteration is copying pageable memory to the GPU at 8.000 GB/s")
     assert "pageable" not in " ".join(named(copies(memory="pinned", each=2 * MS)))
+    torch = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
+    ways = ("to the GPU", "from the GPU")
+    to_gpu, results = (named(copies(way, memory="pageable", each=2 * MS), parts=torch)[0] for way in ways)
+    assert "DataLoader(pin_memory=True)" in to_gpu
+    assert "Copy into one pinned tensor, made before the loop" in results
 
 
 def test_large_copies_are_seen_among_small_ones_of_the_same_memory():

@@ -208,6 +208,11 @@ def test_graphs_traced_as_a_whole_are_rows_and_a_warning(nsys_database):
     ]
     (warning,) = warnings(report)
     assert "3 CUDA graph launches, 75.0 % of the GPU time" in warning
+    assert not report.problems[0].is_note
+    longer = nsys_database()
+    longer.kernel(0, 2500)
+    longer.add("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=3000, end=3025, deviceId=0, globalPid=GLOBAL_PID, graphId=4)
+    assert [problem.is_note for problem in read(longer.done()).problems] == [True]  # 1 % of the GPU's time
 
 
 def test_tables_without_rows_are_as_tables_that_a_lazy_export_leaves_out(nsys_database, typical_database):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.groups import group_by
@@ -47,6 +48,10 @@ _OF_ALL_GPU_TIME: Final = "of all GPU time"
 _FAST: Final = 20e9  # byte/s, which only pinned memory gives
 _LARGE: Final = 64 << 10  # bytes of a copy, below which its rate says little
 _MUCH_FASTER: Final = 2.0
+_PINNED_RESULTS: Final = (
+    "Copy into one pinned tensor, made before the loop (torch.empty(..., pin_memory=True)), with .copy_(x,"
+    " non_blocking=True), and wait for it where it is used; or put results together on the GPU, and copy less."
+)
 _OFTEN, _LATE_PCT = 10, 25.0  # copies, and those in the second half of the time: fewer are set-up
 _APART: Final = 0.8  # of the time in copies: with no kernel beside
 _BESIDE: Final = 1.1  # times the busy time
@@ -97,12 +102,14 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     share, reverse_pct = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
     also = f", and {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
-    return make_hit(
+    hit = make_hit(
         case, "pageable-copies", gain,
         f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
         f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
+    is_result = direction == "from the GPU" and detect_framework(case) == "pytorch"
+    return replace(hit, advice=_PINNED_RESULTS) if is_result else hit
 
 
 def _are_large(copy: Copies) -> bool:

@@ -135,7 +135,7 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     slow = SlowIterations(
         subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
     )  # fmt: skip
-    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations
+    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations and use.get("compiles", 1)
     if idle.loads >= PART * use["slow"] and not period and slow.is_of_host and is_as_usual:
         return None  # a compiler, or kernels' first use
     if slow.is_of_host and more_ns < (SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's

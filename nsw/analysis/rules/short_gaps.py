@@ -148,7 +148,8 @@ def wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCau
         selected = _selection_kernel_share(case, idle) if values > waits else 0.0
         freed = max(freed, by_waits + selected * launches)
         # graphs can hold what lies between the values, and save all launches
-        outweighed = not selected and launches >= _OUTWEIGHS * freed
+        is_rare = idle.operations >= _STRETCH * use.get("values", 0.0)
+        outweighed = launches >= _OUTWEIGHS * freed and (is_rare or not selected)
         if not outweighed:
             launches, by_waits = launches + by_waits - freed, freed
     parts = []
