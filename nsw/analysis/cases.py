@@ -482,7 +482,7 @@ def _link_of_facts(facts: Iterable[Mapping[str, Any]]) -> Link | None:
 
 def _traced_time(phases: Iterable[Mapping[str, Any]]) -> float:
     """How long the longest process of the mean run is traced, ns: all its phases together."""
-    by_process = sum_by((process_key(row), row["duration_ns"] or 0.0) for row in phases)
+    by_process = sum_by((process_key(row), row.get("duration_ns") or 0.0) for row in phases)
     longest: dict[Any, float] = {}
     for (run, *_), ns in by_process.items():
         longest[run] = max(longest.get(run, 0.0), ns)
