@@ -68,7 +68,7 @@ def test_json_beyond_measure(data, reader, tmp_path):
 
 
 def test_columns_that_repeat_one_value_beyond_memory(tmp_path):
-    """Some kilobytes of Parquet that say 24 million rows; the file after it is read."""
+    """Some kilobytes of Parquet that say 64 million rows; the file after it is read."""
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -78,7 +78,7 @@ def test_columns_that_repeat_one_value_beyond_memory(tmp_path):
     zeros = pa.array(np.zeros(MB, np.int64))
     part = pa.table(dict.fromkeys(("start", "end", "demangledName", "correlationId"), zeros))
     with pq.ParquetWriter(folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet", part.schema) as writer:
-        for _ in range(24):
+        for _ in range(64):
             writer.write_table(part)
     pq.write_table(pa.table({"id": [0], "value": ["k"]}), folder / "StringIds.parquet")
     pq.write_table(pa.table({"utcTime": ["2026-01-01"]}), folder / "TARGET_INFO_SESSION_START_TIME.parquet")

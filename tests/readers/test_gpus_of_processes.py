@@ -227,7 +227,7 @@ def test_a_gpu_that_is_used_little_is_worked_on_and_the_idle_one_is_named(progra
     assert findings[0].startswith("GPU 1 is idle 80 % (the mean GPU 42 %) of an iteration of 1 ms")
     (table,) = time_by_kernel_class(case)
     assert table.rows[-1][0].startswith("GPU idle")
-    assert table.rows[-1][-1] == "80 % GPU 1, 5 % GPU 0"
+    assert table.rows[-1][-1] == "80 % GPU 1, 5 % GPU 0; GPU 1: the host"
     assert not [text for text in findings if "context" in text or "process" in text]
 
 

@@ -23,6 +23,7 @@ while [ $# -gt 0 ]; do
     $pwd=*) where=${1#*=} ;;
     --image=*) [ NAME = shifter ] || fail "$1"; image=${1#*=} ;;
     --wanted) wanted=yes ;;
+    --init) [ NAME = docker ] || fail "$1" ;;
     -*) fail "unknown option $1" ;;
     *) break ;;
   esac

@@ -56,14 +56,15 @@ _LOOK_AT_KERNELS: Final = (
 )
 
 
-def _recompilation_hit(case: CaseSummary, _: Context) -> Hit | None:
+def _recompilation_hit(case: CaseSummary, context: Context) -> Hit | None:
     """A run without iterations in which modules are compiled and loaded again and again."""
     idle = case.idle_gpu
     use = idle.use if idle else {}
     if idle is None or idle.is_iteration or use.get("compiles", 0) < _COMPILES or use["late_compiles"] < _LATE_COMPILES:
         return None
     share = 100 * use["compile_ns"] / use["span_ns"]
-    if share < WORTH_PCT:
+    compiled = _compilation_hit(case, context)
+    if share < WORTH_PCT or (compiled is not None and compiled.cause == "recompilation"):  # which names the module
         return None
     return make_hit(
         case, "recompilation", share, f"compiles {use['compiles']:.0f} times, {format_ns(use['compile_ns'])}",
