@@ -430,7 +430,7 @@ def test_a_selection_by_data_is_told_from_values_that_are_read():
     rows = [gap("value", "middle", 1, 600 * US), gap("launch", "middle", 20, 30 * US)]
     (text,) = explained(*rows, values=1, waits=1, parts=[KERNELS, select, LAUNCHES])
     assert "the host waits for the size of a selection" in text
-    launched = [gap("value", "middle", 4, 30 * US), gap("launch", "middle", 100, 25 * US)]
+    launched = [gap("value", "middle", 4, 120 * US), gap("launch", "middle", 100, 25 * US)]
     texts = [
         explained(
             *launched, values=values, operations=100,
@@ -699,6 +699,8 @@ def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
     one, each = (" ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, load), **slow)) for load in loads)
     assert "a compiler compiles again" in each
     assert "compiles again" not in one
+    waits = slow | {"slower_ns": 900 * MS, "compiles": 0}  # no gap of so long a pause ends with a module
+    assert "compiles again" not in " ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, loads[1]), **waits))
     evaluates = explained(busy=98.0, parts=(KERNELS, LAUNCHES, loads[1]), slower_operations=300, **slow)
     assert "an evaluation, or other work of its own" in " ".join(evaluates)
 

@@ -47,6 +47,14 @@ def test_shares_are_weighted_by_time_and_amounts_are_means_of_a_launch():
     assert row.metrics["duration"] == 2000.0
 
 
+@pytest.mark.parametrize("first", ["fill", "step"])
+def test_a_kernel_launched_once_before_all_others_stands_last(first):
+    steps = [{"duration": 100.0, "kernel": "step"}] * 3
+    fill = {"duration": 900.0, "kernel": "fill"}
+    rows = kernel_table({"metrics": launches(*([fill, *steps] if first == "fill" else [*steps, fill]))})
+    assert [row.name for row in rows] == (["step", "fill"] if first == "fill" else ["fill", "step"])
+
+
 def test_passes_through_shared_memory_are_amounts_too():
     row = only(kernel_table({"metrics": launches(
         {"duration": 1000.0, "shared_wavefronts": 4.0, "inst_executed_shared_loads": 1.0},
