@@ -47,6 +47,7 @@ __all__ = [
     "idle_time_by_cause",
     "idle_time_parts_text",
     "is_cause_of_slow_iterations_known",
+    "loads_in_slow_iterations",
     "remove_profiler_slowdown",
 ]
 
@@ -65,6 +66,7 @@ _ALIKE: Final = 0.25  # by which long gaps differ from what slow iterations take
 MOST_OF_SLOWER, LITTLE_OF_SLOWER = 0.7, 0.2  # of what a slow iteration takes longer: the GPU's
 _ALLOCATES: Final = re.compile(r"cu(?:da)?(?:Malloc|Free|Mem(?:Alloc|Free|Create|Map)|Host(?:Alloc|Register))")
 _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-threads"})  # told without CUDA calls
+_COMPILED_NS: Final = 200e6  # of a slow iteration: one that compiles so long has gaps of 50 ms, as `compiles` counts
 MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow one has more: an evaluation
 _LITTLE: Final = 0.01  # of the idle time
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
@@ -135,8 +137,7 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     slow = SlowIterations(
         subject, bool(period), more_ns, max(use.get("slower_gpu_ns", 0.0), 0.0), use["slower_pct"]
     )  # fmt: skip
-    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations and use.get("compiles", 1)
-    if idle.loads >= PART * use["slow"] and not period and slow.is_of_host and is_as_usual:
+    if loads_in_slow_iterations(idle) >= PART * use["slow"] and not period and slow.is_of_host:
         return None  # a compiler, or kernels' first use
     if slow.is_of_host and more_ns < (SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
         return None
@@ -145,6 +146,14 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     if iterations.found_by == "kernel_sequence" and ("launches" not in use or idle.operations < _LOOP):
         return None  # which may be a loop within an iteration
     return slow
+
+
+def loads_in_slow_iterations(idle: IdleGpu) -> float:
+    """Modules that a compiler may have loaded in slow iterations: none where these are evaluations, or end no gap."""
+    use = idle.use
+    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations
+    ends_gaps = use.get("slower_ns", 0.0) < _COMPILED_NS or use.get("compiles", 1)
+    return idle.loads if is_as_usual and ends_gaps else 0.0
 
 
 def _ordinal_text(number: int) -> str:

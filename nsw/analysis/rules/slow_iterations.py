@@ -13,6 +13,7 @@ from nsw.analysis.rules.gaps import (
     MOST_OF_SLOWER,
     find_slow_iterations,
     is_cause_of_slow_iterations_known,
+    loads_in_slow_iterations,
 )
 from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, Context, Hit, detect_framework, make_hit
 from nsw.analysis.rules.profiler_cost import profiler_slowdown
@@ -38,7 +39,6 @@ _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are t
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _AS_FAST: Final = 2.0  # times the usual time of a launch
 _COMPILES_NS: Final = 2e9  # less is the start of any program
-_COMPILED_NS: Final = 200e6  # of a slow iteration: one that compiles so long has gaps of 50 ms, as `compiles` counts
 _AGAIN: Final = 4  # times that a loop compiles a module
 _OF_COMPILED, _MODULES, _TWICE = 0.1, 3, 1.5  # modules that a sentence lists, and those that are compiled again
 _FIRST_PCT: Final = 30.0  # of all iterations' time
@@ -81,9 +81,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if iterations is None or case.idle_gpu is None or share < _SLOWER_PCT or not use.get("slow"):
         return None
     more, gpu = use["slower_ns"], max(use.get("slower_gpu_ns", 0.0), 0.0)
-    is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * case.idle_gpu.operations  # else an evaluation
-    may_compile = more < _COMPILED_NS or use.get("compiles", 1)  # so long a gap would end with a module
-    loads = case.idle_gpu.loads if is_as_usual and may_compile else 0.0
+    loads = loads_in_slow_iterations(case.idle_gpu)
     if loads >= _PART * use["slow"] and not use.get("period") and gpu <= LITTLE_OF_SLOWER * more:
         if loads <= MOSTLY * use["slow"]:  # of kernels at their first use
             return None
