@@ -149,7 +149,11 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
 
 
 def loads_in_slow_iterations(idle: IdleGpu) -> float:
-    """Modules that a compiler may have loaded in slow iterations: none where these are evaluations, or end no gap."""
+    """The number of modules that a compiler may have loaded in slow iterations.
+
+    Returns:
+        A count over all of them: 0 where they are evaluations, or where no gap ends with a module.
+    """
     use = idle.use
     is_as_usual = use.get("slower_operations", 0.0) < MORE_WORK * idle.operations
     ends_gaps = use.get("slower_ns", 0.0) < _COMPILED_NS or use.get("compiles", 1)
