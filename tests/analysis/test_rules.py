@@ -83,6 +83,7 @@ STRIDED = (
     "<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(c10::BFloat16)]>(int)"
 )
 ADDCDIV = "void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()"
+FOLDABLE = "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float>()"
 CAST = "void at::native::vectorized_elementwise_kernel<4, bfloat16_copy_kernel_cuda>()"
 
 COALESCE = "void at::native::apply::coalesceValuesKernel<float, float>()"
@@ -247,6 +248,10 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [launched((GATHER, 9), (ADD_ROWS, 60)), launched((GATHER, 10), (ADD_ROWS, 29)),  # rows to the products of experts
       launched((GATHER, 40), (ADD_ROWS.replace("ReduceAdd", "IndexFill"), 30))],
      "40 % gathers and adds rows by index"),
+    ("matrix-vector", of_class("matrix-vector", 3), [of_class("matrix-vector", 2.9), of_class("matrix-vector", 9, idle_pct=41.0)],
+     "30 % products of a matrix and one vector"),
+    ("inference-normalisation", launched((FOLDABLE, 10)), [launched((FOLDABLE, 9)), launched((FOLDABLE, 50), ("cudnn::bn_bw_1C11()", 1))],
+     "10 % is batch normalisation of inference"),
     ("short-kernels", short(25, 50.0), [short(25, 49.0), short(24, 90.0), short(25, 90.0, "scale_add(float*)"),
      short(80, 50.0)],  # most of that time is in a few long ones
      "50 % of the kernels take less"),

@@ -87,6 +87,9 @@ _SCALING: Final = re.compile(r"at::native::.*(?:(?:Mul|Div)Functor|masked_fill)"
 _SPARSE_CONVERSION: Final = re.compile(
     r"coalesceValues|merge_sort|unique_by_key|flatten_indices|coo_?to_?csr|coo2csr", re.IGNORECASE
 )
+_NORMALISES: Final = re.compile(r"bn_fw_inf|batch_norm_(?:transform_input|elementwise)")
+_TRAINS: Final = re.compile(r"bn_(?:fw_tr|bw)|batch_norm_(?:collect_stat|backward)|dgrad|wgrad")
+_VECTORS_PCT: Final = 30.0  # of GPU time
 _SPARSE_PRODUCT: Final = re.compile(r"csrmm|csrmv|spmm|spmv", re.IGNORECASE)
 _COALESCES: Final = re.compile(r"coalesceValues|coo_?to_?csr|coo2csr", re.IGNORECASE)
 _GATHERS: Final = re.compile(r"at::native::(?:vectorized_gather|index(?:Select|_elementwise_kernel)|gather)")
@@ -111,7 +114,7 @@ _FUSED_LAUNCHES: Final = 0.9  # of such kernels' launches: what a cure saves
 # what of their time it saves
 _GAINS: Final = {
     "layout-conversion": 1.0, "unfused-optimizer": 0.6, "unfused-attention": 0.8, "autocast-weight-casts": 0.9,
-    "dense-embedding-gradient": 0.9,
+    "dense-embedding-gradient": 0.9, "inference-normalisation": 1.0,
 }  # fmt: skip
 
 
@@ -440,6 +443,26 @@ def _gather_scatter_hit(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _matrix_vector_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Products of a matrix and a single vector, which read all weights for few operations."""
+    work = _gpu_work_with_share(case)
+    share = work[0].share_pct("matrix-vector") if work else 0.0
+    if work is None or share < _VECTORS_PCT:
+        return None
+    return make_hit(
+        case, "matrix-vector", share * work[1] / 100 / 2, f"{share:.0f} % products of a matrix and one vector",
+        f"{share:.0f} % of GPU time is products of a matrix and one vector (gemv), each of which reads all weights for"
+        " few operations", f"{share:.0f} %", "hotspots", OF_GPU_TIME,
+    )  # fmt: skip
+
+
+def _inference_normalisation_hit(case: CaseSummary, _: Context) -> Hit | None:
+    return _kernel_pattern_hit(
+        case, "inference-normalisation", _NORMALISES, _CONVOLVES_PCT, "is batch normalisation of inference",
+        without=_TRAINS,
+    )  # fmt: skip
+
+
 def _kernel_pattern_hit(
     case: CaseSummary, cause: str, pattern: re.Pattern[str], least_pct: float, description: str, *, least: float = 0,
     needs: re.Pattern[str] | None = None, without: re.Pattern[str] | None = None, of_each: float = 1.0,
@@ -528,7 +551,7 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         "short-kernels", case.id, share, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
         f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
-        "Fuse them (torch.compile, a kernel of your own).", f"{share:.0f} %", "hotspots",
+        causes()["short-kernels"].remedy("pytorch"), f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
@@ -565,5 +588,7 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "casts": _cast_hit,
     "embedding": _dense_embedding_gradient_hit,
     "messages of a graph": _gather_scatter_hit,
+    "one vector": _matrix_vector_hit,
+    "normalisation": _inference_normalisation_hit,
     "short kernels": _short_kernel_hit,
 }
