@@ -146,7 +146,11 @@ def _marked_loader(gaps: LongGaps) -> IdleCause | None:
     if (gaps.case.loading_ns or 0.0) < PART * gaps.took_ns:
         return None
     problem, fact = _loading_time_texts(gaps.case, gaps.idle, gaps.took_ns)
-    return IdleCause("data-loader", gaps.took_ns, f"waits {problem}", fact)
+    waits, iterations = gaps.case.loading_waits_ns, gaps.case.iterations
+    took_ns = gaps.took_ns
+    if iterations is not None and len(waits) == iterations.count:  # the rest of these gaps is the host's
+        took_ns = min(took_ns, sum(waits) / len(waits))
+    return IdleCause("data-loader", took_ns, f"waits {problem}", fact, gaps_ns=gaps.took_ns)
 
 
 def _cuda_calls(gaps: LongGaps) -> IdleCause | None:
