@@ -18,7 +18,7 @@ from nsw.tables.schema import TABLES as SCHEMA
 from nsw.tables.schema import TRACES
 
 DOCS = Path(__file__).parents[1] / "docs"
-_HEAD = """# Formats
+_HEAD = """# Report formats that nsw reads
 
 <!-- made by tools/formats_page.py from nsw/readers/data/formats.toml: change it there -->
 
@@ -44,7 +44,7 @@ Other damage is not found: a figure, a name or a text that is wrong in the file 
 there twice counts twice.
 """
 
-_TABLES_HEAD = """# Tables: what each holds, as CSV and as pandas frames
+_TABLES_HEAD = """# Tables: what each holds, as CSV (Excel) and as pandas frames
 
 <!-- made by tools/formats_page.py from nsw/tables/schema.csv: change it there -->
 
