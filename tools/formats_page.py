@@ -67,7 +67,8 @@ kernels = summary[summary["kind"] == "kernel"]
 them, a row a run and kernel, with copies and sets; `kind` is `kernel`, `memcpy` or `memset`. `kernels`: those whose
 hardware counters were measured (a pass `counters`). `gpu_trace`: every launch.
 
-`nsw read FILE... --table NAME` prints a table of a report without a campaign, and takes `--where kind=kernel`.
+Excel opens the CSV files; nsw writes no .xlsx. `nsw read FILE... --table NAME` prints a table of a report without a
+campaign, and takes `--where kind=kernel`.
 `nsw query` filters in SQL ([howto/sql.md](howto/sql.md)). `nsw query --schema` lists the columns with units and
 meanings; so does `nsw/tables/schema.csv`. Times are ns, sizes bytes, percentages 0 to 100; what was not measured is
 null.
