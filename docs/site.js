@@ -25,7 +25,8 @@ const forms = (word, isLast) => {
   return isLast ? whole : [...whole, `${word}s^1`];
 };
 const searched = (query) => {
-  const words = query.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ");
+  const asked = query.replace(/^\s*what (is|are) (an? |the )?(?=\w+\W*$)/i, "glossary "); // what is a campaign?
+  const words = asked.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ");
   const telling = words.filter((word) => word.length > 1 && /\D/.test(word) && !COMMON.has(word.toLowerCase()));
   return (telling.length ? telling : words)
     .flatMap((word) => [ALIKE[word.toLowerCase()] ?? [], word].flat())

@@ -129,6 +129,7 @@ NODE = shutil.which("node")
         ("a class", "class"),
         ("==ERROR== The error code (11).", "ERROR^1 ERRORs^1 error^1 errors^1 code"),
         ("how do I stop it", "stop"),
+        ("What is a run?", "glossary^1 glossarys^1 run^1"),
         ("dram__bytes.sum peak", "dram__bytes sum^1 peak"),
         ("ncu says 11 steps", "ncu^1 says^1 say^1 iterations^1 iteration^1 steps step^1"),
         ("how", "how^1"),
