@@ -10,10 +10,11 @@ in the recipe's order counts, so that nothing is counted twice.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.analysis.collective_speed import CollectiveSpeed, collective_speeds
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
@@ -41,10 +42,6 @@ from nsw.analysis.steady import (
 from nsw.analysis.stragglers import OF_STRAGGLERS, Straggler, find_stragglers
 from nsw.tables.columns import Columns
 from nsw.tables.parquet_tables import RowsByRun, StoredRows, TableData
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
 
 _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none takes so many times the median
 _COMPILED: Final = re.compile(r"XlaCompile:#module=([^#,]+)")  # one range a module, the ranges of its passes within

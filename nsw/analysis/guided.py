@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from nsw.analysis.groups import group_by
 from nsw.errors import nearest
@@ -23,10 +24,6 @@ from nsw.profilers.kernel_filters import ncu_launch_filter_options, regex_of_nam
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
 from nsw.tables.names import without_spaces
 from nsw.wording import first_names
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
 
 _Row: TypeAlias = "Mapping[str, Any]"
 

@@ -14,21 +14,19 @@ import json
 import os
 import shlex
 import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import EnumType
 from functools import cache
+from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
+from typing import Any, BinaryIO, Final, get_args, get_origin
 
 from nsw.engine import ledger_rows
 from nsw.engine.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = [
     "MIGRATIONS",
