@@ -1,8 +1,9 @@
 """How time and memory grow: of one report with kernels, of many with reports and ranks, of answers with cases and runs.
 
-    python bench/scale.py [one many ranks cases runs] [--most N] [--kernels 100000]
+    python bench/scale.py [one many ranks cases runs traces] [--most N] [--kernels 100000] [--hta PYTHON]
 
-Three sizes a decade; nsw's command beside pandas, which reads the same tables and answers nothing. Time is processor
+Three sizes a decade; nsw's command beside pandas, which reads the same tables and answers nothing, beside `nsys stats`
+where there is one, and beside HolisticTraceAnalysis where the Python that has it is named (--hta). Time is processor
 time, so that others who use the machine count little; memory is the largest process's. The exponent is that of the
 last decade: of smaller sizes nsw's start is most.
 """
@@ -11,9 +12,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import math
 import os
 import platform
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -38,6 +41,16 @@ _IMPORTS, _, _READ = PANDAS_SQL.replace("sys.argv[1]", "file").partition("\n")
 PANDAS_MANY = f"{_IMPORTS}, pathlib\nfor file in pathlib.Path(sys.argv[1]).rglob('*.sqlite'): {_READ}"
 PANDAS_TABLE = "import sys, pandas as pd; pd.read_parquet(sys.argv[1]).groupby('run', observed=True)[sys.argv[2]].sum()"
 PYTHON = [sys.executable, "-c"]
+TRACED = 4  # ranks of a trace of PyTorch each
+KERNELS_A_STEP, STEP_US = 500, 25_000
+HTA = """
+import sys
+from hta.trace_analysis import TraceAnalysis
+traces = TraceAnalysis(trace_dir=sys.argv[1])
+traces.get_gpu_kernel_breakdown(visualize=False)
+traces.get_idle_time_breakdown(ranks=[0, 1, 2, 3], visualize=False)
+traces.get_comm_comp_overlap(visualize=False)
+"""
 
 
 @dataclass
@@ -46,15 +59,20 @@ class Options:
 
     kernels: int
     most: int | None
+    hta: str | None
 
 
 def one(folder: Path, kernels: int, _: Options) -> dict[str, list[str]]:
     """One nsys database of so many kernels, and as many API calls, with an NVTX range for every fifty."""
     database = nsys_sqlite_databases.make(folder / "report.sqlite", launches=kernels, ranges=kernels // 50)
-    return {
+    commands = {
         "nsw read --format json": [*NSW, "read", str(database), "--format", "json"],
         "pandas, one table": [*PYTHON, PANDAS_SQL, str(database)],
     }
+    if nsys := shutil.which("nsys"):  # its report of kernels alone
+        words = ["stats", "-q", "-r", "cuda_gpu_kern_sum", "--format", "csv", str(database)]
+        commands["nsys stats, kernels"] = [nsys, *words]
+    return commands
 
 
 def many(folder: Path, reports: int, options: Options) -> dict[str, list[str]]:
@@ -124,6 +142,46 @@ def runs(folder: Path, count: int, _: Options) -> dict[str, list[str]]:
     }
 
 
+def traces(folder: Path, kernels: int, options: Options) -> dict[str, list[str]]:
+    """A trace of PyTorch's profiler of each of four ranks, with so many kernels each."""
+    home = folder / "traces"
+    home.mkdir()
+    for rank in range(TRACED):
+        events = trace_events(rank, kernels)
+        head = {"schemaVersion": 1, "distributedInfo": {"backend": "nccl", "rank": rank, "world_size": TRACED}}
+        (home / f"rank{rank}.json").write_text(json.dumps(head | {"traceEvents": events}))
+    commands = {"nsw read FOLDER": [*NSW, "read", str(home)]}
+    if options.hta:
+        commands["HTA, kernels, idle, overlap"] = [options.hta, "-c", HTA, str(home)]
+    return commands
+
+
+def trace_events(rank: int, kernels: int) -> list[dict[str, Any]]:
+    """Steps of operators, each with a launch and a kernel; each fiftieth kernel is an all-reduce beside the others."""
+    host, events, begin = {"ph": "X", "pid": 1, "tid": 1}, [], 1_000_000.0
+    for at in range(kernels):
+        step, place = divmod(at, KERNELS_A_STEP)
+        if not place:
+            begin += STEP_US + 100 * rank
+            mark = {"cat": "user_annotation", "name": f"ProfilerStep#{step}", "ts": begin, "dur": STEP_US, "args": {}}
+            events.append(host | mark)
+        start, key, talks = begin + 48 * place, at + 1, place % 50 == 49
+        name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)" if talks else (
+            f"void at::native::elementwise_kernel<{place % 40}, float>(int, float*)"
+        )  # fmt: skip
+        args = {"External id": key, "correlation": key}
+        gpu = {"device": rank, "stream": 20 if talks else 7, "context": 1, "grid": [128, 1, 1], "block": [256, 1, 1]}
+        events += [
+            host | {"cat": "cpu_op", "name": f"aten::op{place % 80}", "ts": start, "dur": 12.0,
+                    "args": {"External id": key}},
+            host | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "ts": start + 4, "dur": 5.0,
+                    "args": args | {"cbid": 211}},
+            {"ph": "X", "cat": "kernel", "name": name, "pid": rank, "tid": gpu["stream"], "ts": start + 12,
+             "dur": 90.0 if talks else 20.0 + place % 7 * 4, "args": args | gpu},
+        ]  # fmt: skip
+    return events
+
+
 def campaign_of(folder: Path) -> Path:
     """A campaign of one run that was done."""
     from answers import RECIPE
@@ -146,7 +204,7 @@ def link(folder: Path, home: Path, count: int, kernels: int) -> None:
 
 KINDS: dict[str, tuple[Callable[[Path, int, Options], dict[str, list[str]]], str, int]] = {
     "one": (one, "kernels", 1_000_000), "many": (many, "reports", 1000), "ranks": (ranks, "ranks", 1000),
-    "cases": (cases, "cases", 1000), "runs": (runs, "runs", 10_000),
+    "cases": (cases, "cases", 1000), "runs": (runs, "runs", 10_000), "traces": (traces, "kernels", 100_000),
 }  # fmt: skip
 
 
@@ -168,8 +226,9 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", default=[*KINDS], metavar="KIND", help=", ".join(KINDS))
     parser.add_argument("--most", type=int, help="the largest size")
     parser.add_argument("--kernels", type=int, default=100_000, help="of each of many reports")
+    parser.add_argument("--hta", metavar="PYTHON", help="one with HolisticTraceAnalysis")
     given = parser.parse_args()
-    options = Options(given.kernels, given.most)
+    options = Options(given.kernels, given.most, given.hta)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # users have their bytecode cached
     libraries = ", ".join(f"{name} {version(name)}" for name in ("pandas", "pyarrow", "numpy"))
     print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {libraries}")

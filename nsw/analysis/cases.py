@@ -22,6 +22,7 @@ from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.host import HostSide, own_time_weights, summarize_host
 from nsw.analysis.idle_gpu import IdleGpu, find_most_idle_gpu, may_share_gpus
 from nsw.analysis.kernels import KernelRow, kernel_table
+from nsw.analysis.pipeline import OF_PIPELINE, Pipeline, find_pipeline
 from nsw.analysis.placement import StrayContext, find_stray_contexts
 from nsw.analysis.spent import Spent, divide_time
 from nsw.analysis.steady import (
@@ -116,6 +117,7 @@ class CaseSummary:
     collectives: Collectives | None = None
     stragglers: tuple[Straggler, ...] = ()
     bandwidth: tuple[CollectiveSpeed, ...] = ()
+    pipeline: Pipeline | None = None  # that its ranks are
     import_ns: float | None = None
     perturbation: tuple[Perturbation, ...] = ()
     idle_gpu: IdleGpu | None = None
@@ -236,6 +238,7 @@ def _summarize_case(
         {"phase_summary": parts, "gaps": gaps, "host_copies": rows.traced("host_copies"), "gpu_use": gpu_use},
     )
     gpus = tuple(sorted({str(row["text"]) for row in facts if row["key"] == "gpu_name" and row.get("text")}))
+    pipeline = find_pipeline({name: rows.rows(name, with_gpu[:1]) for name in OF_PIPELINE})
     loading = _longest_loading_range(ranges)
     loading_range: Any = loading.get("min_ns"), loading.get("max_ns")
     return CaseSummary(
@@ -275,8 +278,9 @@ def _summarize_case(
         waiting=summarize_nccl_waiting(nccl, gpu_ns, gpu_use, gaps),
         collectives=summarize_collectives(rows.rows("gpu_use", with_gpu[:1])),
         stragglers=find_stragglers({name: rows.traced(name) for name in OF_STRAGGLERS}, racks)
-        if rows.traced("collectives")
+        if rows.traced("collectives") and pipeline is None  # whose ranks do not meet
         else (),
+        pipeline=pipeline,
         bandwidth=collective_speeds(rows.rows("bandwidth", rows.with_speeds), gpus),
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,

@@ -17,6 +17,7 @@ from nsw.analysis.blocks import (
     drop_empty_columns,
     names_with_column,
 )
+from nsw.analysis.pipeline import pipeline_text
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
@@ -72,16 +73,20 @@ _SPEEDS: Final = (
 )  # fmt: skip
 
 
-def _collective_speed_blocks(case: CaseSummary) -> list[Block]:
-    """The speeds of the collectives that move most bytes."""
+def _communication_blocks(case: CaseSummary) -> list[Block]:
+    """The speeds of the collectives that move most bytes, and what the ranks of a pipeline wait."""
     columns, rows = drop_empty_columns(
         _SPEEDS, [[getattr(speed, column.name) for column in _SPEEDS] for speed in case.bandwidth[:_RANKS]]
     )
-    if not rows:
-        return []
-    fields = _full_answer_block_fields(case, "bandwidth")
-    return [Table("bandwidth", "speed of collectives, by the rank that waits least", columns, rows, wide="name",
-                  **fields)]  # fmt: skip
+    blocks: list[Block] = []
+    if case.pipeline is not None:
+        text, fields = pipeline_text(case.pipeline), _full_answer_block_fields(case, "communication")
+        blocks.append(Note("pipeline", text, **fields))
+    if rows:
+        title = "speed of collectives, by the rank that waits least"
+        fields = _full_answer_block_fields(case, "bandwidth")
+        blocks.append(Table("bandwidth", title, columns, rows, wide="name", **fields))
+    return blocks
 
 
 _FOUND_BY: Final = {"profiler_step": "PyTorch's step markers", "kernel_sequence": "the sequence of kernels"}
@@ -174,7 +179,7 @@ def _full_case_blocks(case: CaseSummary, cover: float) -> list[Block]:
         *_phase_blocks(case),
         *(replace(block, shown="full") for block in time_by_kernel_class(case)),
         *_straggler_blocks(case),
-        *_collective_speed_blocks(case),
+        *_communication_blocks(case),
         *_share_table_blocks(case, "hotspots", f"GPU operations that take {portion} of GPU time{phase_note}",
          case.hotspots, case.gpu_work),
         *kernel_table_blocks(case.kernels, case=case.id, visibility="full"),

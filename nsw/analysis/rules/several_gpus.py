@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.collective_speed import collective_speed_text
 from nsw.analysis.kernel_classes import NCCL
+from nsw.analysis.pipeline import pipeline_text
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Context, Hit, detect_framework, make_hit
 from nsw.analysis.rules.profiler_cost import time_without_profiler
@@ -39,8 +40,22 @@ _NAMED: Final = 4  # processes in a sentence
 
 def _exposed_communication_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Communication that nothing hides, with the speed that it reaches where the sizes of messages are recorded."""
-    hit = _cause_of_exposed_communication(case)
+    hit = _pipeline_hit(case) or _cause_of_exposed_communication(case)
     return hit and replace(hit, fact=hit.fact + collective_speed_text(case.bandwidth))
+
+
+def _pipeline_hit(case: CaseSummary) -> Hit | None:
+    """Ranks of a pipeline that wait for each other, and what more micro-batches leave of that."""
+    pipeline = case.pipeline
+    if pipeline is None or pipeline.waiting_pct < _EXPOSED_PCT:
+        return None
+    size = f"{pipeline.waiting_pct:.0f} %"
+    hit = make_hit(
+        case, "pipeline-bubble", pipeline.waiting_pct, f"ranks of a pipeline wait {size}", pipeline_text(pipeline),
+        size, "communication",
+    )  # fmt: skip
+    twice = f" Twice the micro-batches would leave {pipeline.bubble_pct(2):.0f} %."
+    return replace(hit, advice=hit.advice + twice * (not pipeline.is_uneven))
 
 
 def _cause_of_exposed_communication(case: CaseSummary) -> Hit | None:
