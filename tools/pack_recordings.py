@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 RECORDINGS = Path(__file__).resolve().parents[1] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
-BATCHES = {1: [(8, 16, 32, 128)], 2: [(8, 16), (32, 128)], 4: [(8,), (16,), (32,), (128,)]}  # GPUs -> its archives
+BATCHES = {1: [(8, 16, 32, 128)], 2: [(8, 16), (32, 128)], 4: [(8, 16), (32, 128)]}  # GPUs -> its archives
 
 
 def main(folder: Path) -> None:

@@ -46,7 +46,7 @@ def changed(recording: Recording, **change: object) -> Recording:
 
 @pytest.mark.parametrize("change", [{"sha256": "0" * 64}, {"size": 1000}], ids=["other content", "shorter"])
 def test_a_file_that_is_not_what_was_recorded_is_refused_and_not_left(change: dict[str, object], tmp_path: Path):
-    with pytest.raises(NswError, match=r"alexnet-g4-b8\.xz is damaged"):
+    with pytest.raises(NswError, match=r"alexnet-g4-b8-16\.xz is damaged"):
         extract(changed(find("alexnet-g4-b8"), **change), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -59,7 +59,7 @@ def test_a_damaged_archive_is_named(damage, tmp_path: Path, monkeypatch: pytest.
     stored = nsw.resources.recordings_folder(recording.collection).joinpath(recording.files[0].stored).read_bytes()
     (tmp_path / recording.files[0].stored).write_bytes(damage(stored))
     monkeypatch.setattr(nsw.resources, "recordings_folder", lambda _: tmp_path)
-    with pytest.raises(NswError, match=r"alexnet-g4-b8\.xz is damaged"):
+    with pytest.raises(NswError, match=r"alexnet-g4-b8-16\.xz is damaged"):
         extract(recording, tmp_path / "out")
 
 
