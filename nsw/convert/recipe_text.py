@@ -18,7 +18,7 @@ from nsw.convert.starter import as_text, program_name, words_of
 from nsw.launchers.model import parse_layout_options
 from nsw.metrics.catalogue import find_chip
 from nsw.plan.counters import WHOLE_PROGRAM
-from nsw.recipe.program import FILLED, Launched, files_of, is_relative_image
+from nsw.recipe.program import FILLED, Launched, files_of
 from nsw.recipe.secrets import holds_secret, looks_secret
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
@@ -425,7 +425,7 @@ class _RecipeWriter:
 
         keys: dict[str, Any] = {"runtime": container.runtime}
         image = text_of(container.image) if container.image else "write the image here"
-        keys["image"] = f"{self._parts.folder}/{image}" if is_relative_image(container.runtime, image) else image
+        keys["image"] = image
         mounts, options = ([text_of(word) for word in words] for words in (container.mounts, container.options))
         env = {name: text_of(value) for name, value in container.env}
         optional = {"gpus": container.gpus, "mounts": mounts, "env": env, "options": options}

@@ -434,6 +434,9 @@ class Directives:
             self.became.append(Line(line, line, text, reason, is_understood=False))
             return
         requested = adapter.requested_keys(option, value)
+        if not value and any(key in _OF_SITE or key in _NUMBERS for key, _ in requested):
+            self.became.append(Line(line, line, text, "it has no value", is_understood=False))
+            return
         keys = [self._set_key(key, text_value, adapter) for key, text_value in requested if key != "extra"]
         if ("extra", "") in requested:
             keys.append(self._add_extra(line, adapter, text).what)

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 DECLARING: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
+SETTING: Final = frozenset({
+    "module", "ml", "source", ".", "cd", "conda", "mamba", "spack", "export", "declare", "unset", "ulimit", "umask",
+    "alias", "eval", "shopt",
+})  # fmt: skip
+PRINTING: Final = frozenset({
+    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
+    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
+})  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
 _OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")

@@ -18,6 +18,8 @@ from nsw.convert.script_options import reads_reports
 from nsw.convert.shell_reader import (
     ASSIGNMENT,
     DECLARING,
+    PRINTING,
+    SETTING,
     Block,
     Piece,
     RawStatement,
@@ -258,11 +260,16 @@ class _Evaluation:
             if self._is_passed_over(members[0].before):
                 return
             self._first = members[0]
-        if self._is_conditional(members[0].before) or kind.startswith("("):
+        if self._is_conditional(members[0].before):
             yield from self._walk_unknown(members, depth + 1, (*blocks, block))
         elif kind == "{":
             self.passed[block] = "its lines are taken"
             yield from self._walk(members, depth + 1, blocks)
+        elif kind.startswith("("):
+            self.passed[block], base = "its lines are taken", self._values.state.copied()
+            with suppress(_Jump):  # what ends it ends a shell of its own
+                yield from self._walk(members, depth + 1, blocks)
+            self._values.state = base
         elif kind in {"if", "case"}:
             yield from self._walk_branches(members, depth, blocks)
         else:
@@ -445,7 +452,7 @@ class _Evaluation:
         if called is not None and self._depth <= _DEEPEST_CALL and self._count <= _MOST_STATEMENTS:
             yield from self._call(raw, statement, called)
         else:
-            yield from self._job_values(statement) if _measures(statement) else ()
+            yield from self._job_values(statement) if statement.program not in SETTING | PRINTING else ()
             yield statement
         if is_conditional:
             self._merge(base, [(0, None, values.state)], raw.begin)
@@ -563,7 +570,7 @@ class _Evaluation:
         if program == "popd" or target.literal == "-":
             value = stack[-1:] if program == "popd" else state.variables.get("OLDPWD")
             stack = stack[:-1] if program == "popd" else stack
-        elif target.is_known and (path := self._values.whole_path(target)) is not None:
+        elif target.computed is None and (path := self._values.whole_path(target)) is not None:
             value = [path]
             stack = [*stack, *(before or ())] if program == "pushd" else stack
         state.variables |= {"PWD": value or None, "OLDPWD": before, "DIRSTACK": stack}
@@ -612,6 +619,12 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
     if first == "let" or first.startswith("(("):
         texts = [first[2:-2]] if first != "let" else [source_text(word) for word in raw.words[1:]]
         return [sum_ for text in texts for sum_ in _arithmetic_assignments(text)]
+    if first == ":":  # `: ${NAME:=value}`
+        return [
+            (match[1], False, [(Piece("variable", f"${{{match[1]}{match[2]}-{match[3]}}}", match[1], quoted=True),)])
+            for pieces in raw.words[1:] for piece in pieces
+            if (match := re.fullmatch(r"\$\{(\w+)(:?)=(.*)\}", piece.text, re.DOTALL))
+        ]  # fmt: skip
     if first == "read":
         names = [re.match(r"[A-Za-z_]\w*", source_text(word)) for word in raw.words[1:]]
         return [(name[0], False, None) for name in names if name]
