@@ -56,6 +56,7 @@ _COMPILERS: Final = re.compile(
     r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
 )
 _READS_REPORTS: Final = "nsw reads the reports itself: `nsw summarize`"
+_INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|bash|sh")
 _HIDDEN_PROFILER: Final = "nsw does not see what"
 _IMAGE: Final = re.compile(r"#SBATCH(?:\s.*)?\s--image[= ](\S+)")  # Shifter's
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
@@ -220,7 +221,7 @@ class _ScriptReader:
         component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
-        parts.directives = read_directives(self._script.comments, commands, number)
+        parts.directives = read_directives(self._script.comments, commands, number, self._script.late_comments)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
@@ -318,8 +319,10 @@ class _ScriptReader:
     def _folder(self, statement: Statement) -> Text | None:
         """The folder in which a command is run; None: where the job starts."""
         folder = statement.folder
-        is_start = folder is None or not folder.source_text or SUBMIT_FOLDER.fullmatch(folder.source_text)
-        return None if folder is None or is_start else self._parts.in_folder(folder)
+        if folder is None or not folder.source_text:
+            return None
+        is_start = len(folder.pieces) == 1 and SUBMIT_FOLDER.fullmatch(folder.source_text) is not None
+        return None if is_start else self._parts.in_folder(folder)
 
     def _take_cd(self, statement: Statement) -> None:
         target = statement.target
@@ -514,7 +517,7 @@ def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
     if first is None:
         return False
     name = PurePosixPath(words[0].literal or "").name
-    interpreter = re.fullmatch(r"python[\d.]*|julia|Rscript|perl|bash|sh", name)
+    interpreter = _INTERPRETERS.fullmatch(name)
     if interpreter and not is_launched and [word.literal for word in words[1:2]] == ["-c"] and name[-2:] != "sh":
         return False  # a check of what is installed
     return is_launched or first.kind == "list" or first.text.startswith(("./", "/")) or interpreter is not None
@@ -524,7 +527,8 @@ def _is_other(statement: Statement) -> bool:
     """Whether a command is none of the shell's, of the system's, of a compiler's or of a batch system's."""
     name = statement.program
     submits = {adapter.submit for adapter in adapters().values()}
-    is_known = name in {*SETTING, *PRINTING, *DECLARING, *_FILTERS, *_TOOLS, *submits} or _COMPILERS.fullmatch(name)
+    is_known = name in {*SETTING, *PRINTING, *DECLARING, *_FILTERS, *_TOOLS, *submits}
+    is_known = is_known or (_COMPILERS.fullmatch(name) or _INTERPRETERS.fullmatch(name)) is not None
     return bool(name) and not is_known and statement.before not in {"|", "|&", "||"}
 
 

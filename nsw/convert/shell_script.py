@@ -122,6 +122,7 @@ class Script:
     Attributes:
         shebang: Its first line, if it names an interpreter.
         comments: Lines that begin with # and stand before the first command, with their numbers.
+        late_comments: Those behind it, which no batch system needs to read.
         statements: Its commands in order.
         block_ends: The last line of each block, by the first.
         passed: Blocks whose statements are as if they were in none, with the reason.
@@ -134,6 +135,7 @@ class Script:
     block_ends: Mapping[int, int]
     passed: Mapping[Block, str] = field(default_factory=dict)
     skipped: Sequence[Statement] = ()
+    late_comments: Sequence[tuple[int, str]] = ()
 
 
 def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | None = None) -> Script:
@@ -154,7 +156,7 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
     raw = list(reader.statements())
     first = min((statement.line for statement in raw), default=text.count("\n") + 2)
     lines = text.split("\n")
-    comments = [(at, line) for at, line in enumerate(lines[: first - 1], 1) if line.startswith("#")]
+    comments = [(at, line) for at, line in enumerate(lines, 1) if line.startswith("#")]
     shebang = lines[0] if lines[0].startswith("#!") else ""
     evaluation = _Evaluation(raw, name, arguments)
     statements = list(evaluation.statements())
@@ -172,7 +174,8 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
                 statements.insert(at + 1, statement)
     left = [statement for statement in raw if id(statement) not in evaluation.seen and not statement.is_empty]
     skipped = [Statement(r.line, r.last, r.text, assigns=[(name, None) for name, *_ in r.assigns]) for r in left]
-    return Script(shebang, comments, statements, reader.block_ends, evaluation.passed, skipped)
+    early, late = ([line for line in comments if (line[0] < first) is is_early] for is_early in (True, False))
+    return Script(shebang, early, statements, reader.block_ends, evaluation.passed, skipped, late)
 
 
 def _measures(statement: Statement) -> bool:
