@@ -444,7 +444,9 @@ class _ScriptReader:
     def _parse_run(self, statement: Statement, parts: CommandParts) -> Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
-        if parts.words is None and (reads_reports(parts.program) or _only_prints(parts.program)):
+        if parts.words is None and (
+            reads_reports(parts.program) or _only_prints(parts.program, is_launched=is_started)
+        ):
             self._outcomes[id(statement)] = _READS_REPORTS if reads_reports(parts.program) else PRINTS_ONLY
             return None
         is_started = is_started or (self._takes_any and _is_other(statement))
@@ -505,11 +507,11 @@ class _ScriptReader:
             return None
 
 
-def _only_prints(words: Sequence[Text]) -> bool:
+def _only_prints(words: Sequence[Text], *, is_launched: bool) -> bool:
     """Whether a program only says what is there."""
     texts = [word.literal for word in words]
     is_asked = len(texts) == 2 and texts[1] in {"--version", "-V", "--help"}
-    return bool(words) and (is_asked or texts[0] in PRINTING)
+    return bool(words) and (is_asked or (is_launched and texts[0] in PRINTING))
 
 
 def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:

@@ -156,7 +156,8 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
     raw = list(reader.statements())
     first = min((statement.line for statement in raw), default=text.count("\n") + 2)
     lines = text.split("\n")
-    comments = [(at, line) for at, line in enumerate(lines, 1) if line.startswith("#")]
+    written = {r.document_line + n for r in raw if r.document for n in range(r.document.count("\n") + 1)}
+    comments = [(at, line) for at, line in enumerate(lines, 1) if line.startswith("#") and at not in written]
     shebang = lines[0] if lines[0].startswith("#!") else ""
     evaluation = _Evaluation(raw, name, arguments)
     statements = list(evaluation.statements())
