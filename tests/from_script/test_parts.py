@@ -78,15 +78,26 @@ def test_the_profiler_is_found_wherever_it_is(converted, line, command):
         ('R=\nnsys profile ./a ${R:+--from "$R"} b', "./a b"),
         ("for n in 1 2; do\n  cd /d/run_$n\n  nsys profile ./a $n\ndone", "cd /d/run_{{ n }} && ./a {{ n }}"),
         ("( cd /x; nsys profile ./a )", "cd /x && ./a"),
-        ("(exit 0)\nnsys profile ./a", "./a"),
-        ("mpiexec -n 2 -env A=1 nsys profile ./a", "./a"),
+        ("cd ${SLURM_SUBMIT_DIR:-.}/${SUB}\nnsys profile ./a", 'cd {folder}/"${SUB}" && ./a'),
+        ("mpiexec -n 2 -env A=1 ./a 1", "./a 1"),
         ("python --version\nsrun hostname\nsrun python --version\npython -c 'import x'\npython a.py", "python a.py"),
         ("rm -f x\ntrain_it --n 3\n", "train_it --n 3"),
         ("T=$(srun ./a 1 | grep x)", "./a 1"),
     ],
 )  # fmt: skip
-def test_the_shell_says_what_runs(converted, lines, command):
-    assert converted(f"{lines}\n")[0].app.command == command
+def test_the_shell_says_what_runs(converted, tmp_path, lines, command):
+    assert converted(f"{lines}\n")[0].app.command == command.replace("{folder}", str(tmp_path))
+
+
+def test_a_shell_of_its_own_and_a_folder_of_a_loop_are_understood(converted):
+    assert converted("for n in 1 2; do cd /d/$n; nsys profile ./a; done\n")[1] == []
+    recipe, unknown = converted("nsys profile ./a\n(exit 0)\n( nsys profile -t cuda ./a )\n")
+    assert (len(recipe.passes), unknown) == (2, [])
+
+
+def test_defaults_are_set_before_what_names_them(converted):
+    recipe, _ = converted(": ${D:=/x}\nsource $D/e.sh\nnsys profile ./a\n")
+    assert recipe.app.setup == ['source "${D:-/x}"/e.sh']
 
 
 def test_the_folder_above_that_of_submission_is_another(converted, tmp_path):
