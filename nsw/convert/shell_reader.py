@@ -41,6 +41,7 @@ _SUBMITTED: Final = re.compile(r"\$\(\s*\w*(?:sub|batch)\s")  # a batch system's
 _IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
 _SUBMIT_FOLDERS: Final = "(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)"
 SUBMIT_FOLDER: Final = re.compile(rf"\${_SUBMIT_FOLDERS}|\$\{{{_SUBMIT_FOLDERS}(?::?-.*)?\}}")
+SUBMIT_FOLDER_WITHIN: Final = re.compile(rf"(?<=.)\${_SUBMIT_FOLDERS}\b|(?<=.)\$\{{{_SUBMIT_FOLDERS}\}}")
 LOOKED_UP: Final = re.compile(
     rf"\$\((?:which|command -v|type -p) +([\w.+-]+){_IF_ABSENT}\)|`(?:which|command -v) +([\w.+-]+){_IF_ABSENT}`"
 )

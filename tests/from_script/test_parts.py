@@ -78,6 +78,7 @@ def test_the_profiler_is_found_wherever_it_is(converted, line, command):
         ('R=\nnsys profile ./a ${R:+--from "$R"} b', "./a b"),
         ("for n in 1 2; do\n  cd /d/run_$n\n  nsys profile ./a $n\ndone", "cd /d/run_{{ n }} && ./a {{ n }}"),
         ("( cd /x; nsys profile ./a )", "cd /x && ./a"),
+        ("D=${D:-$PWD/data}\nnsys profile ./a $D", "./a ${D:-{folder}/data}"),
         ("cd ${SLURM_SUBMIT_DIR:-.}/${SUB}\nnsys profile ./a", 'cd {folder}/"${SUB}" && ./a'),
         ("mpiexec -n 2 -env A=1 ./a 1", "./a 1"),
         ("python --version\nsrun hostname\nsrun python --version\npython -c 'import x'\npython a.py", "python a.py"),
@@ -103,6 +104,11 @@ def test_defaults_are_set_before_what_names_them(converted):
 def test_the_folder_above_that_of_submission_is_another(converted, tmp_path):
     recipe, _ = converted('D="$(dirname "${SLURM_SUBMIT_DIR:-$(pwd)}")"\ncd "$D"\nnsys profile ./a\n')
     assert recipe.app.command == f"cd {tmp_path}/.. && ./a"
+
+
+def test_a_folder_of_submission_within_a_default_of_its_own_is_named(converted):
+    _, unknown = converted('E=${E:-"${PBS_O_WORKDIR:-$(pwd)}/e.sh"}\nsource "$E"\nnsys profile ./a\n')
+    assert any(text.endswith("nsw submits from another folder: write its whole path") for text in unknown)
 
 
 def test_what_sets_the_arguments_is_no_output(converted):
