@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads_reports
-from nsw.convert.shell_reader import STARTED_IN_TEXT, Block, Piece, Text, source_text
+from nsw.convert.shell_reader import PRINTING, SETTING, STARTED_IN_TEXT, Block, Piece, Text, source_text
 from nsw.convert.shell_script import Statement, parse_script
 from nsw.errors import UsageError
 from nsw.recipe.program import FILLED, Launched, split_at_launcher
@@ -44,14 +44,6 @@ _RANK: Final = re.compile(r"PROCID|LOCALID|RANK|PMI\w*|APP_PE")
 _FIRST_RANKS: Final = re.compile(
     rf"(?:{_RANK.pattern})(?::?-\w*)?[^!\w]+?(-eq|==?|-lt|<=?|-le)\W*(\d+)\b|\b0\W+(?:-eq|==?)\W+\S*(?:PROCID|LOCALID|RANK|PMI)"
 )
-SETTING: Final = frozenset({
-    "module", "ml", "source", ".", "cd", "conda", "mamba", "spack", "export", "declare", "unset", "ulimit", "umask",
-    "alias", "eval", "shopt",
-})  # fmt: skip
-PRINTING: Final = frozenset({
-    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
-    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
-})  # fmt: skip
 _DEEPEST: Final = 4  # scripts that start scripts
 
 _OWN_MOUNT: Final = "-B -b --bind -v -V --volume --mount --container-mounts"
@@ -77,6 +69,7 @@ class _Runtime:
     kind: str  # of app.container; empty: nsw starts none
     gpus: tuple[str, ...] = ()  # options that bring the GPUs in
     dropped: tuple[str, ...] = ()  # what nsw writes itself, or what needs a terminal
+    images: tuple[str, ...] = ()  # options that name the image
 
 
 _CDI: Final = "nvidia.com/gpu=all"
@@ -85,10 +78,15 @@ _DOCKER: Final = _Runtime(
     ("run",), _OF_DOCKER, "docker", ("--gpus all", "--gpus=all", f"--device {_CDI}", f"--device={_CDI}", "--gpu"),
     ("--rm", "-i", "-t", "-it", "-ti", "--interactive", "--tty", "--env-host"),
 )  # fmt: skip
+_PYXIS: Final = _Runtime(
+    (), "--container-image --container-name --container-save --container-env", "pyxis", images=("--container-image",)
+)
 _RUNTIMES: Final = {
     "apptainer": _APPTAINER, "singularity": replace(_APPTAINER, kind="singularity"), "docker": _DOCKER,
     "nvidia-docker": _DOCKER, "podman": replace(_DOCKER, kind="podman"), "podman-hpc": replace(_DOCKER, kind="podman"),
-    "shifter": _Runtime((), "--image -i -m --module --env-file --entrypoint", "shifter", ("--module=gpu",)),
+    "shifter": _Runtime(
+        (), "--image -i -m --module --env-file --entrypoint", "shifter", ("--module=gpu",), images=("--image", "-i")
+    ),
     "sarus": _Runtime(("run",), "--mpi-type --entrypoint --device", "sarus", (), ("-t", "--tty")),
     "ch-run": _Runtime((), "-g -u --gid --uid --unset-env", "charliecloud"),
     "enroot": _Runtime(("start",), "--conf", "", (), ("--rw", "-w", "--root", "-r")),
@@ -105,6 +103,7 @@ class ContainerWords:
     mounts: list[Text] = field(default_factory=list)
     env: list[tuple[str, Text]] = field(default_factory=list)
     options: list[Text] = field(default_factory=list)
+    folder: Text | None = None  # where its program is started
 
 
 @dataclass(slots=True)
@@ -248,7 +247,7 @@ class _Parser:
         self._parts.count = _count_variable(words[: len(words) - len(program)]) if start.kind != "jsrun" else ""
         self._parts.component = _take_component(options)
         if any(option.startswith("--container-") for option in options):
-            self._parts.container, options = _split_pyxis_options(options, self._parts.notes)
+            options = self._take_pyxis_options(words[1 : len(words) - len(program)], options)
         self._parts.start = start._replace(options=tuple(options))
         return self._take_programs_of_ranks(program[0]) if "--multi-prog" in start.options else program
 
@@ -353,10 +352,11 @@ class _Parser:
         mount = _parse_mounts(value) if value is not None and name in _OWN_MOUNT.split() else None
         if option_text in runtime.gpus:
             container.gpus = True
-        elif name in runtime.dropped or (value is not None and name in _OWN_FOLDER.split()):
-            reason = "nsw starts the container in the run's folder" if value is not None else ""
-            self._parts.notes += [(option_text, reason)] if reason else []
-        elif value is not None and name in {"--image", "-i"} and runtime.kind == "shifter":
+        elif name in runtime.dropped:
+            pass
+        elif value is not None and name in _OWN_FOLDER.split() and value.computed is None:
+            container.folder = value
+        elif value is not None and name in runtime.images:
             container.image = value
         elif mount is not None and value is not None and value.computed is None:
             container.mounts += mount
@@ -372,6 +372,19 @@ class _Parser:
         else:
             text = [Text((Piece("text", option_text),))] if joined or value is None else [_as_text(name), value]
             container.options += text
+
+    def _take_pyxis_options(self, words: list[Text], options: Sequence[str]) -> list[str]:
+        """Take the container of srun's options from its words; returns the other options."""
+        container, rest, is_value = ContainerWords("pyxis"), list[str](), False
+        for at, word in enumerate(words):
+            if word.source_text.startswith("--container-"):
+                self._take_container_options(container, _PYXIS, words[at : at + 1 + ("=" not in word.source_text)], 0)
+        for option in options:
+            is_of_container = option.startswith("--container-") or (is_value and not option.startswith("-"))
+            is_value = option.startswith("--container-") and "=" not in option
+            rest += [] if is_of_container else [option]
+        self._parts.container = container
+        return rest
 
     # --- scripts that the command runs --------------------------------------------------------------------------------
 
@@ -609,26 +622,3 @@ def _parse_mounts(value: Text) -> list[Text]:
         source = fields.get("source", fields.get("src", ""))
         return [_as_text(f"{source}:{fields.get('destination', fields.get('dst', fields.get('target', source)))}")]
     return _comma_separated(value)
-
-
-def _split_pyxis_options(options: list[str], notes: list[tuple[str, str]]) -> tuple[ContainerWords, list[str]]:
-    container, rest = ContainerWords("pyxis"), list[str]()
-    while options:
-        name, equals, value = options.pop(0).partition("=")
-        if not name.startswith("--container-"):
-            rest.append(name + equals + value)
-            continue
-        if not equals and options and not options[0].startswith("-"):
-            value = options.pop(0)
-        if FILLED in value and name != "--container-image":
-            notes.append((name, "only the job knows its value"))
-        elif name == "--container-image":
-            container.image = None if FILLED in value else _as_text(value)
-            notes += [(name, "only the job knows the image: write app.container.image")] if FILLED in value else []
-        elif name == "--container-mounts":
-            container.mounts += _parse_mounts(_as_text(value))
-        elif name == "--container-workdir":
-            notes.append((f"{name}={value}", "nsw starts the container in the run's folder"))
-        else:
-            container.options.append(_as_text(f"{name}={value}" if value else name))
-    return container, rest

@@ -14,13 +14,24 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.apart import limited_block
-from nsw.convert.command_parts import PRINTING, SETTING, command_parts, profiled_ranks, profilers_in
+from nsw.convert.command_parts import command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
-from nsw.convert.shell_reader import DECLARING, STARTED_IN_TEXT, SUBMIT_FOLDER, Block, Piece, Text
+from nsw.convert.shell_reader import (
+    DECLARING,
+    PRINTING,
+    SETTING,
+    STARTED_IN_TEXT,
+    SUBMIT_FOLDER,
+    Block,
+    Piece,
+    Text,
+    merge_pieces,
+)
 from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
 from nsw.convert.shell_values import STARTS_PROFILER, shell_names, starts_profiler
 from nsw.errors import UsageError
+from nsw.recipe.program import is_relative_image
 from nsw.safe_files import read_bytes
 from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
@@ -28,17 +39,24 @@ from nsw.site.names import LOCAL
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from nsw.convert.command_parts import CommandParts
+    from nsw.convert.command_parts import CommandParts, ContainerWords
     from nsw.convert.script_options import Line
 
 __all__ = ["Converted", "convert"]
 
 _FILTERS: Final = frozenset({"tee", "grep", "head", "tail", "awk", "sed", "sort", "cat", "less"})
+_TOOLS: Final = frozenset({
+    "rm", "cp", "mv", "ln", "mkdir", "rmdir", "chmod", "touch", "tar", "gzip", "gunzip", "unzip", "zip", "wget", "curl",
+    "git", "pip", "pip3", "rsync", "scp", "find", "xargs", "mail", "kill", "trap", "return", "break", "continue",
+    "shift", "read", "let", "pushd", "popd", "salloc", "ssh", "sudo", "apt", "apt-get", "deactivate",
+})  # fmt: skip
 _MODULE_PRINTS: Final = frozenset({"list", "avail", "show", "spider", "help", "whatis"})
 _COMPILERS: Final = re.compile(
     r"nvcc|gcc|g\+\+|cc|CC|c\+\+|ftn|gfortran|clang(\+\+)?|icc|icpc|icx|icpx|ifort|ifx|nvc|nvc\+\+|nvfortran|pgcc|pgc\+\+|pgfortran"
     r"|hipcc|mpicc|mpicxx|mpic\+\+|mpiCC|mpif90|mpifort|make|cmake|ninja"
 )
+_READS_REPORTS: Final = "nsw reads the reports itself: `nsw summarize`"
+_INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|bash|sh")
 _HIDDEN_PROFILER: Final = "nsw does not see what"
 _IMAGE: Final = re.compile(r"#SBATCH(?:\s.*)?\s--image[= ](\S+)")  # Shifter's
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
@@ -181,26 +199,29 @@ class _ScriptReader:
         self._report = parts.report
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
-        self._in_condition = self._is_profiled = False
+        self._in_condition = self._is_profiled = self._takes_any = False
         written = _written_files(parts.script)
         self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
         self._profiler_names: set[str] = set()  # variables whose values start a profiler
         for name, text in [(name, s.text) for s in parts.script.statements for name, _ in s.assigns]:
             if STARTS_PROFILER.search(text) or shell_names(text) & self._profiler_names:
                 self._profiler_names.add(name)
-        self._report_readers: set[int] = set()  # statements that print what a profiler has measured, in a container
+        self._outcomes: dict[int, str] = {}  # of commands that a launcher or a container starts and that are no runs
 
     def read(self) -> None:
         """Fill the parts."""
         parts, statements = self._parts, self._script.statements
         runs = [self._parse_runs(statement) for statement in statements]
+        if not any(runs):  # then a command of any name is the program
+            self._takes_any = True
+            runs = [self._parse_runs(statement) for statement in statements]
         started = [number for number, group in enumerate(runs) if group]
         profiled = [number for number in started if runs[number][0].parts.words is not None]
         last, self._is_profiled = max(profiled or started, default=0), bool(profiled)
         component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
-        parts.directives = read_directives(self._script.comments, commands, number)
+        parts.directives = read_directives(self._script.comments, commands, number, self._script.late_comments)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
@@ -259,7 +280,7 @@ class _ScriptReader:
         elif (
             not statement.words
             or program in {*DECLARING, "let", "read"} - SETTING
-            or (statement.assigns and statement.text.startswith("(("))
+            or (statement.assigns and (program == ":" or statement.text.startswith("((")))
         ):
             self._take_assignments(statement)
         elif statement.before in {"|", "|&"} and program in _FILTERS:
@@ -268,8 +289,10 @@ class _ScriptReader:
             self._report(statement, "the function's lines")
         elif switches_recording(statement.words):
             self._report(statement, "nsw records the whole run", understood=False)
-        elif reads_reports(statement.words) or id(statement) in self._report_readers:
-            self._report(statement, "nsw reads the reports itself: `nsw summarize`")
+        elif reads_reports(statement.words):
+            self._report(statement, _READS_REPORTS)
+        elif id(statement) in self._outcomes and not _writes_file(statement):
+            self._report(statement, self._outcomes[id(statement)])
         elif program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)
         elif is_late and program in SETTING:
@@ -296,12 +319,14 @@ class _ScriptReader:
     def _folder(self, statement: Statement) -> Text | None:
         """The folder in which a command is run; None: where the job starts."""
         folder = statement.folder
-        is_start = folder is None or not folder.source_text or SUBMIT_FOLDER.fullmatch(folder.source_text)
-        return None if folder is None or is_start else self._parts.in_folder(folder)
+        if folder is None or not folder.source_text:
+            return None
+        is_start = len(folder.pieces) == 1 and SUBMIT_FOLDER.fullmatch(folder.source_text) is not None
+        return None if is_start else self._parts.in_folder(folder)
 
     def _take_cd(self, statement: Statement) -> None:
         target = statement.target
-        if not target.is_known:
+        if target.computed is not None:
             self._report(statement, "the shell computes the folder", understood=False)
         elif target.literal == "-" or statement.program == "popd":
             self._report(statement, "the folder of before")
@@ -419,9 +444,12 @@ class _ScriptReader:
     def _parse_run(self, statement: Statement, parts: CommandParts) -> Run | None:
         """A command that is profiled, that a launcher starts, or that is a program by its path; None for others."""
         is_started = parts.start is not None or parts.container is not None or bool(parts.prefix)
-        if parts.words is None and reads_reports(parts.program):
-            self._report_readers.add(id(statement))
+        if parts.words is None and (
+            reads_reports(parts.program) or _only_prints(parts.program, is_launched=is_started)
+        ):
+            self._outcomes[id(statement)] = _READS_REPORTS if reads_reports(parts.program) else PRINTS_ONLY
             return None
+        is_started = is_started or (self._takes_any and _is_other(statement))
         is_program = not statement.is_condition and _is_program(parts.program, is_launched=is_started)
         if not parts.program or not (parts.words or is_program):
             return None
@@ -429,6 +457,9 @@ class _ScriptReader:
         for at, word in enumerate(parts.program):
             pieces = [job_values[p.text]._replace(quoted=p.quoted) if p.text in job_values else p for p in word.pieces]
             parts.program[at] = self._parts.replace_submit_folder(statement, Text(tuple(pieces)))
+        folder = self._folder(statement)
+        if parts.container is not None:
+            folder = self._enter_container(parts.container, folder, parts.notes)
         if parts.container is not None and parts.container.image is None:
             images = [match[1] for _, line in self._script.comments if (match := _IMAGE.match(line))]
             parts.container.image = Text((Piece("text", images[0]),)) if images else None
@@ -444,7 +475,21 @@ class _ScriptReader:
         if parts.words is None and left:
             self._report(statement, f"{_HIDDEN_PROFILER} {left[0]} starts", understood=False)
             return None
-        return Run(statement, self._folder(statement), parts)
+        return Run(statement, folder, parts)
+
+    def _enter_container(
+        self, container: ContainerWords, folder: Text | None, notes: list[tuple[str, str]]
+    ) -> Text | None:
+        """The folder of a program in a container: the container's, or the script's, in which its image is too."""
+        start = (Piece("text", self._parts.folder),)
+        if container.image is not None and is_relative_image(container.runtime, container.image.source_text):
+            before = start if folder is None else folder.pieces
+            container.image = Text(merge_pieces((*before, Piece("text", "/"), *container.image.pieces)))
+        inside = container.folder
+        if inside is None or inside.pieces == start:
+            notes += [(inside.source_text, "nsw starts the container in the run's folder")] if inside else []
+            return folder
+        return inside
 
     def _hidden_in(self, program: Sequence[Text]) -> list[str]:
         """The variables among a program's words that hold a line of shell which starts a profiler."""
@@ -462,13 +507,31 @@ class _ScriptReader:
             return None
 
 
+def _only_prints(words: Sequence[Text], *, is_launched: bool) -> bool:
+    """Whether a program only says what is there."""
+    texts = [word.literal for word in words]
+    is_asked = len(texts) == 2 and texts[1] in {"--version", "-V", "--help"}
+    return bool(words) and (is_asked or (is_launched and texts[0] in PRINTING))
+
+
 def _is_program(words: Sequence[Text], *, is_launched: bool) -> bool:
     first = words[0].pieces[0] if words and words[0].pieces else None
     if first is None:
         return False
     name = PurePosixPath(words[0].literal or "").name
-    interpreter = re.fullmatch(r"python[\d.]*|julia|Rscript|perl|bash|sh", name)
+    interpreter = _INTERPRETERS.fullmatch(name)
+    if interpreter and not is_launched and [word.literal for word in words[1:2]] == ["-c"] and name[-2:] != "sh":
+        return False  # a check of what is installed
     return is_launched or first.kind == "list" or first.text.startswith(("./", "/")) or interpreter is not None
+
+
+def _is_other(statement: Statement) -> bool:
+    """Whether a command is none of the shell's, of the system's, of a compiler's or of a batch system's."""
+    name = statement.program
+    submits = {adapter.submit for adapter in adapters().values()}
+    is_known = name in {*SETTING, *PRINTING, *DECLARING, *_FILTERS, *_TOOLS, *submits}
+    is_known = is_known or (_COMPILERS.fullmatch(name) or _INTERPRETERS.fullmatch(name)) is not None
+    return bool(name) and not is_known and statement.before not in {"|", "|&", "||"}
 
 
 def _writes_file(statement: Statement) -> bool:

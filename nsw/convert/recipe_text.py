@@ -13,12 +13,12 @@ import yaml
 
 from nsw.convert.command_parts import COUNTS, CommandParts, ContainerWords, profilers_in
 from nsw.convert.script_options import KEEPS_OUTPUT, Directives, Line, PassWords
-from nsw.convert.shell_reader import SUBMIT_FOLDER, Block, Piece, Text
+from nsw.convert.shell_reader import SUBMIT_FOLDER, SUBMIT_FOLDER_WITHIN, Block, Piece, Text
 from nsw.convert.starter import as_text, program_name, words_of
 from nsw.launchers.model import parse_layout_options
 from nsw.metrics.catalogue import find_chip
 from nsw.plan.counters import WHOLE_PROGRAM
-from nsw.recipe.program import FILLED, Launched, files_of, is_relative_image
+from nsw.recipe.program import FILLED, Launched, files_of
 from nsw.recipe.secrets import holds_secret, looks_secret
 from nsw.recipe.units import format_duration
 from nsw.site.names import LOCAL
@@ -155,6 +155,12 @@ class ScriptParts:
     def replace_submit_folder(self, statement: Statement, word: Text) -> Text:
         """Replace the submission folder in a word by the script's folder: nsw submits from another folder."""
         replaced = self.in_folder(word)
+        if any(
+            p.kind == "variable" and re.search(r"(?<=.)\$\{\w*(SUBMIT_DIR|WORKDIR|PWD)\b", p.text)
+            for p in replaced.pieces
+        ):
+            reason = "nsw submits from another folder: write its whole path"
+            self.report(statement, reason, understood=False, text=word.source_text)
         if replaced != word:
             self.report(statement, f"{self.folder}: nsw submits from another folder", text=word.source_text)
         return replaced
@@ -162,8 +168,16 @@ class ScriptParts:
     def in_folder(self, word: Text) -> Text:
         """A word with the submission folder replaced by the script's."""
         folder = Piece("text", self.folder)
-        is_folder = [piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text) for piece in word.pieces]
-        return Text(tuple(folder if is_it else piece for is_it, piece in zip(is_folder, word.pieces, strict=True)))
+        is_plain = re.fullmatch(r"[\w/.+-]+", self.folder) is not None
+        pieces = []
+        for piece in word.pieces:
+            if piece.kind == "variable" and SUBMIT_FOLDER.fullmatch(piece.text):
+                pieces.append(folder)
+            elif piece.kind == "variable" and is_plain:  # in a default
+                pieces.append(piece._replace(text=SUBMIT_FOLDER_WITHIN.sub(self.folder, piece.text)))
+            else:
+                pieces.append(piece)
+        return Text(tuple(pieces))
 
 
 def _output_of(built: Statement) -> str:
@@ -425,7 +439,7 @@ class _RecipeWriter:
 
         keys: dict[str, Any] = {"runtime": container.runtime}
         image = text_of(container.image) if container.image else "write the image here"
-        keys["image"] = f"{self._parts.folder}/{image}" if is_relative_image(container.runtime, image) else image
+        keys["image"] = image
         mounts, options = ([text_of(word) for word in words] for words in (container.mounts, container.options))
         env = {name: text_of(value) for name, value in container.env}
         optional = {"gpus": container.gpus, "mounts": mounts, "env": env, "options": options}

@@ -434,6 +434,9 @@ class Directives:
             self.became.append(Line(line, line, text, reason, is_understood=False))
             return
         requested = adapter.requested_keys(option, value)
+        if not value and any(key in _OF_SITE or key in _NUMBERS for key, _ in requested):
+            self.became.append(Line(line, line, text, "it has no value", is_understood=False))
+            return
         keys = [self._set_key(key, text_value, adapter) for key, text_value in requested if key != "extra"]
         if ("extra", "") in requested:
             keys.append(self._add_extra(line, adapter, text).what)
@@ -487,19 +490,26 @@ _FOREIGN: Final = re.compile(r"#(?:[A-Z]{3,5} --?[A-Za-z]| ?@ ?\w+ *=)")
 _NEXT_COMPONENT: Final = re.compile(r"#SBATCH\s+(het|pack)job\b")
 
 
-def read_directives(comments: Sequence[tuple[int, str]], commands: str, component: int = 0) -> Directives:
+def read_directives(
+    comments: Sequence[tuple[int, str]], commands: str, component: int = 0, late: Sequence[tuple[int, str]] = ()
+) -> Directives:
     """What the directives ask for.
 
     Args:
         comments: The lines that begin with # before the first command, with their numbers.
         commands: The script's commands, whose variables tell the batch system where it has no directive.
         component: The component of a heterogeneous job that is wanted.
+        late: Comments behind the first command.
     """
-    adapters_by_name = adapters()
+    adapters_by_name, behind = adapters(), list[Line]()
     directives = [
         (line, text, name) for line, text in comments for name, adapter in adapters_by_name.items()
         if re.match(r"\s+-", adapter.after_marker(text) or "")
     ]  # fmt: skip
+    reason = "it stands behind the first command, where nsw reads none, nor does Slurm"
+    for line, text in late:
+        if any(re.match(r"\s+-", adapter.after_marker(text) or "") for adapter in adapters_by_name.values()):
+            behind.append(Line(line, line, text, reason, is_understood=False))
     foreign = [line for line in comments if not directives and _FOREIGN.match(line[1])]
     prefixes = {adapter.variables: name for name, adapter in adapters_by_name.items() if adapter.variables}
     variable = re.search(rf"\$\{{?({'|'.join(prefixes)})", commands)
@@ -508,7 +518,7 @@ def read_directives(comments: Sequence[tuple[int, str]], commands: str, componen
     components = [line for line, text in comments if _NEXT_COMPONENT.match(text)]
     requested.component = min(component, len(components))
     reason = "of a batch system that nsw does not know"
-    requested.became += [Line(line, line, text, reason, is_understood=False) for line, text in foreign]
+    requested.became += [*behind, *(Line(line, line, text, reason, is_understood=False) for line, text in foreign)]
     for line, text, name in directives:
         reason = f"the job is {adapters_by_name[requested.scheduler].name}'s" if name != requested.scheduler else ""
         if sum(line > first for first in components) != requested.component:

@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 DECLARING: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})
+SETTING: Final = frozenset({
+    "module", "ml", "source", ".", "cd", "conda", "mamba", "spack", "export", "declare", "unset", "ulimit", "umask",
+    "alias", "eval", "shopt",
+})  # fmt: skip
+PRINTING: Final = frozenset({
+    "echo", "printf", "date", "hostname", "pwd", "printenv", "nvidia-smi", "which", "type", "whoami", "uname",
+    "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
+})  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
 _OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")
@@ -28,11 +36,12 @@ _PROCESSES: Final = ("<(", ">(")
 STARTED_IN_TEXT: Final = re.compile(
     r"(?<![\w./-])(?:\S*/)?(?:nsys|ncu|nvprof|vtune|rocprof(?:v\d)?) +(?:profile|launch|-)"
 )
+_LAUNCHED: Final = re.compile(r"\$\(\s*(?:srun|mpirun|mpiexec|aprun|jsrun|torchrun)\s")
 _SUBMITTED: Final = re.compile(r"\$\(\s*\w*(?:sub|batch)\s")  # a batch system's command
 _IF_ABSENT: Final = r"(?: *2> */dev/null)?(?: *\|\| *(?:true|:|echo|echo \"\"))? *"
-SUBMIT_FOLDER: Final = re.compile(
-    r"\$\{?(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)(?::?-.*)?\}?"
-)
+_SUBMIT_FOLDERS: Final = "(?:SLURM_SUBMIT_DIR|PBS_O_WORKDIR|COBALT_CWD|LS_SUBCWD|SGE_O_WORKDIR|FLUX_JOB_CWD|PWD)"
+SUBMIT_FOLDER: Final = re.compile(rf"\${_SUBMIT_FOLDERS}|\$\{{{_SUBMIT_FOLDERS}(?::?-.*)?\}}")
+SUBMIT_FOLDER_WITHIN: Final = re.compile(rf"(?<=.)\${_SUBMIT_FOLDERS}\b|(?<=.)\$\{{{_SUBMIT_FOLDERS}\}}")
 LOOKED_UP: Final = re.compile(
     rf"\$\((?:which|command -v|type -p) +([\w.+-]+){_IF_ABSENT}\)|`(?:which|command -v) +([\w.+-]+){_IF_ABSENT}`"
 )
@@ -395,10 +404,11 @@ class Reader:
             self.block_ends[self._blocks.pop()[1].line] = self._line_number
 
     def _profiled_substitutions(self, raw: RawStatement) -> Iterator[RawStatement]:
-        """The commands in `$(...)` of a command, where they start a profiler or submit a job."""
+        """The commands in `$(...)` of a command, where they start a profiler or a launcher, or submit a job."""
         words = [*raw.words, *(word for _, _, value in raw.assigns for word in value or ())]
         for piece in (piece for word in words for piece in word):
-            if piece.kind == "computed" and (STARTED_IN_TEXT.search(piece.text) or _SUBMITTED.match(piece.text)):
+            is_started = STARTED_IN_TEXT.search(piece.text) or _LAUNCHED.match(piece.text)
+            if piece.kind == "computed" and (is_started or _SUBMITTED.match(piece.text)):
                 text = piece.text.removeprefix("$").strip("`")
                 for inner in Reader(text, self._name).statements():
                     inner.line, inner.last = raw.line + inner.line - 1, raw.line + inner.last - 1

@@ -18,6 +18,8 @@ from nsw.convert.script_options import reads_reports
 from nsw.convert.shell_reader import (
     ASSIGNMENT,
     DECLARING,
+    PRINTING,
+    SETTING,
     Block,
     Piece,
     RawStatement,
@@ -120,6 +122,7 @@ class Script:
     Attributes:
         shebang: Its first line, if it names an interpreter.
         comments: Lines that begin with # and stand before the first command, with their numbers.
+        late_comments: Those behind it, which no batch system needs to read.
         statements: Its commands in order.
         block_ends: The last line of each block, by the first.
         passed: Blocks whose statements are as if they were in none, with the reason.
@@ -132,6 +135,7 @@ class Script:
     block_ends: Mapping[int, int]
     passed: Mapping[Block, str] = field(default_factory=dict)
     skipped: Sequence[Statement] = ()
+    late_comments: Sequence[tuple[int, str]] = ()
 
 
 def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | None = None) -> Script:
@@ -152,7 +156,8 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
     raw = list(reader.statements())
     first = min((statement.line for statement in raw), default=text.count("\n") + 2)
     lines = text.split("\n")
-    comments = [(at, line) for at, line in enumerate(lines[: first - 1], 1) if line.startswith("#")]
+    written = {r.document_line + n for r in raw if r.document for n in range(r.document.count("\n") + 1)}
+    comments = [(at, line) for at, line in enumerate(lines, 1) if line.startswith("#") and at not in written]
     shebang = lines[0] if lines[0].startswith("#!") else ""
     evaluation = _Evaluation(raw, name, arguments)
     statements = list(evaluation.statements())
@@ -170,7 +175,8 @@ def parse_script(text: str, name: str = "script", arguments: Sequence[Text] | No
                 statements.insert(at + 1, statement)
     left = [statement for statement in raw if id(statement) not in evaluation.seen and not statement.is_empty]
     skipped = [Statement(r.line, r.last, r.text, assigns=[(name, None) for name, *_ in r.assigns]) for r in left]
-    return Script(shebang, comments, statements, reader.block_ends, evaluation.passed, skipped)
+    early, late = ([line for line in comments if (line[0] < first) is is_early] for is_early in (True, False))
+    return Script(shebang, early, statements, reader.block_ends, evaluation.passed, skipped, late)
 
 
 def _measures(statement: Statement) -> bool:
@@ -258,11 +264,16 @@ class _Evaluation:
             if self._is_passed_over(members[0].before):
                 return
             self._first = members[0]
-        if self._is_conditional(members[0].before) or kind.startswith("("):
+        if self._is_conditional(members[0].before):
             yield from self._walk_unknown(members, depth + 1, (*blocks, block))
         elif kind == "{":
             self.passed[block] = "its lines are taken"
             yield from self._walk(members, depth + 1, blocks)
+        elif kind.startswith("("):
+            self.passed[block], base = "its lines are taken", self._values.state.copied()
+            with suppress(_Jump):  # what ends it ends a shell of its own
+                yield from self._walk(members, depth + 1, blocks)
+            self._values.state = base
         elif kind in {"if", "case"}:
             yield from self._walk_branches(members, depth, blocks)
         else:
@@ -445,7 +456,7 @@ class _Evaluation:
         if called is not None and self._depth <= _DEEPEST_CALL and self._count <= _MOST_STATEMENTS:
             yield from self._call(raw, statement, called)
         else:
-            yield from self._job_values(statement) if _measures(statement) else ()
+            yield from self._job_values(statement) if statement.program not in SETTING | PRINTING else ()
             yield statement
         if is_conditional:
             self._merge(base, [(0, None, values.state)], raw.begin)
@@ -563,7 +574,7 @@ class _Evaluation:
         if program == "popd" or target.literal == "-":
             value = stack[-1:] if program == "popd" else state.variables.get("OLDPWD")
             stack = stack[:-1] if program == "popd" else stack
-        elif target.is_known and (path := self._values.whole_path(target)) is not None:
+        elif target.computed is None and (path := self._values.whole_path(target)) is not None:
             value = [path]
             stack = [*stack, *(before or ())] if program == "pushd" else stack
         state.variables |= {"PWD": value or None, "OLDPWD": before, "DIRSTACK": stack}
@@ -612,6 +623,12 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
     if first == "let" or first.startswith("(("):
         texts = [first[2:-2]] if first != "let" else [source_text(word) for word in raw.words[1:]]
         return [sum_ for text in texts for sum_ in _arithmetic_assignments(text)]
+    if first == ":":  # `: ${NAME:=value}`
+        return [
+            (match[1], False, [(Piece("variable", f"${{{match[1]}{match[2]}-{match[3]}}}", match[1], quoted=True),)])
+            for pieces in raw.words[1:] for piece in pieces
+            if (match := re.fullmatch(r"\$\{(\w+)(:?)=(.*)\}", piece.text, re.DOTALL))
+        ]  # fmt: skip
     if first == "read":
         names = [re.match(r"[A-Za-z_]\w*", source_text(word)) for word in raw.words[1:]]
         return [(name[0], False, None) for name in names if name]

@@ -220,6 +220,8 @@ class ShellValues:
                 if piece.name[0] in "@*":
                     first = int(piece.name[2:] or 1) - 1
                     elements = self.state.arguments and self.state.arguments[first:]
+            elif match := _ALTERNATIVE.fullmatch(piece.text):
+                elements = self._alternative_words(match[1], match[2])
             parts = [self._expand_piece(piece)] if elements is None else [element.pieces for element in elements]
             for at, piece_group in enumerate(parts):
                 fields += [[]] if at else []
@@ -237,6 +239,16 @@ class ShellValues:
             )
         is_empty = not is_list and any(piece.quoted for piece in pieces)
         return texts or ([Text((Piece("text", ""),))] if is_empty else [])
+
+    def _alternative_words(self, name: str, text: str) -> list[Text] | None:
+        """The words of `${NAME:+TEXT}`, where it is known whether the variable has a value; else None."""
+        value = self.state.variables.get(name)
+        default = _DEFAULT.fullmatch(value[0].source_text) if value and len(value) == 1 else None
+        if value is None or not (default or all(word.literal is not None for word in value)):
+            return None
+        raw = next(Reader(f": {text}\n", self._script).statements())
+        is_set = default is not None or any(word.literal for word in value)
+        return [word for pieces in raw.words[1:] for word in self.words(pieces)] if is_set else []
 
     def loop_words(self, block: Block) -> list[str]:
         """The words that a loop goes over; empty where they are not known."""
@@ -354,6 +366,8 @@ _SCRIPT: Final = re.compile(r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?
 _PATH_COMMANDS: Final = (["cd", "pwd"], ["realpath"], ["readlink"], ["dirname"], ["basename"])
 _ELEMENT: Final = re.compile(r"\$\{\w+\[\d+\]\}")  # of an array
 _EXPRESSION: Final = re.compile(r"\$\{(\w+)(##?|%%?|//?)((?:[^{}\\]|\$\{?\w+\}?)*)\}")
+_ALTERNATIVE: Final = re.compile(r"\$\{(\w+):?\+(.*)\}", re.DOTALL)
+_DEFAULT: Final = re.compile(r"\$\{\w+:-[^}$]+\}")  # which is never empty
 _LONGEST_CUT: Final = 200  # characters of a value of which a part is cut
 
 

@@ -285,7 +285,7 @@ def split_at_launcher(words: Sequence[str]) -> Launched | None:
 def _count_values(launcher: Launcher, option: str, after: Sequence[str]) -> int:
     """How many words after an option are its values."""
     if option in _PAIRED:
-        return 2
+        return 1 if "env" in option and "=" in "".join(after) else 2
     if "=" in option or not after:
         return 0
     return int(

@@ -189,7 +189,7 @@ def test_a_file_of_settings_is_named_by_its_whole_path(init, home):
 @pytest.mark.parametrize(
     "line",
     [
-        "echo 1 > input", "cat > input <<EOF\n1\nEOF", "env A=1 ./b", "cp a b", "./b", "(cd x && ./b)", "test -f x && ./b",
+        "echo 1 > input", "cat > input <<EOF\n1\nEOF", "env A=1 ./b", "cp a b", "./b", "(cp a x && ./b)", "test -f x && ./b",
         "mpirun -np 1 ./a : -np 2 ./b", "python prepare.py", "#SBATCH -a 1-3\n", "./$ALONE",
     ],
 )  # fmt: skip

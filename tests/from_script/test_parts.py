@@ -69,6 +69,77 @@ def test_the_profiler_is_found_wherever_it_is(converted, line, command):
     assert [one.kind for one in recipe.passes] == ["timeline"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "command"),
+    [
+        (': "${N:=3}" ${M=4}\nnsys profile ./a $N $M', "./a ${N:-3} ${M-4}"),
+        ("N=2\n: ${N:=3}\nnsys profile ./a $N", "./a 2"),
+        ('R=${R:-last}\nnsys profile ./a ${R:+--from "$R"} b', './a --from "${R:-last}" b'),
+        ('R=\nnsys profile ./a ${R:+--from "$R"} b', "./a b"),
+        ("for n in 1 2; do\n  cd /d/run_$n\n  nsys profile ./a $n\ndone", "cd /d/run_{{ n }} && ./a {{ n }}"),
+        ("( cd /x; nsys profile ./a )", "cd /x && ./a"),
+        ("D=${D:-$PWD/data}\nnsys profile ./a $D", "./a ${D:-{folder}/data}"),
+        ("cd ${SLURM_SUBMIT_DIR:-.}/${SUB}\nnsys profile ./a", 'cd {folder}/"${SUB}" && ./a'),
+        ("mpiexec -n 2 -env A=1 ./a 1", "./a 1"),
+        ("python --version\nsrun hostname\nsrun python --version\npython -c 'import x'\npython a.py", "python a.py"),
+        ("rm -f x\ntrain_it --n 3\n", "train_it --n 3"),
+        ("T=$(srun ./a 1 | grep x)", "./a 1"),
+    ],
+)  # fmt: skip
+def test_the_shell_says_what_runs(converted, tmp_path, lines, command):
+    assert converted(f"{lines}\n")[0].app.command == command.replace("{folder}", str(tmp_path))
+
+
+def test_a_shell_of_its_own_and_a_folder_of_a_loop_are_understood(converted):
+    assert converted("for n in 1 2; do cd /d/$n; nsys profile ./a; done\n")[1] == []
+    recipe, unknown = converted("nsys profile ./a\n(exit 0)\n( nsys profile -t cuda ./a )\n")
+    assert (len(recipe.passes), unknown) == (2, [])
+
+
+def test_defaults_are_set_before_what_names_them(converted):
+    recipe, _ = converted(": ${D:=/x}\nsource $D/e.sh\nnsys profile ./a\n")
+    assert recipe.app.setup == ['source "${D:-/x}"/e.sh']
+
+
+def test_the_folder_above_that_of_submission_is_another(converted, tmp_path):
+    recipe, _ = converted('D="$(dirname "${SLURM_SUBMIT_DIR:-$(pwd)}")"\ncd "$D"\nnsys profile ./a\n')
+    assert recipe.app.command == f"cd {tmp_path}/.. && ./a"
+
+
+def test_a_folder_of_submission_within_a_default_of_its_own_is_named(converted):
+    _, unknown = converted('E=${E:-"${PBS_O_WORKDIR:-$(pwd)}/e.sh"}\nsource "$E"\nnsys profile ./a\n')
+    assert any(text.endswith("nsw submits from another folder: write its whole path") for text in unknown)
+
+
+def test_what_sets_the_arguments_is_no_output(converted):
+    recipe, _ = converted('eval set -- "$P"\nnsys profile ./a\n')
+    assert recipe.app.setup == ['eval set -- "$P"']
+
+
+def test_numbers_of_the_job_are_computed_once_also_without_a_profiler(converted):
+    recipe, unknown = converted("srun torchrun --rdzv_id $RANDOM a.py\n")
+    assert re.fullmatch(r"torchrun --rdzv_id \$job_RANDOM_\w+ a.py", recipe.app.command)
+    assert recipe.app.setup[0].startswith("export job_RANDOM_")
+    assert not unknown
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("#SBATCH --account= # yours\n", "it has no value"),
+        ("#SBATCH --ntasks-per-node=\n", "it has no value"),
+        (
+            "cat > x <<E\n#SBATCH -p a\nE\n#SBATCH -p gpu\n",
+            "it stands behind the first command, where nsw reads none, nor does Slurm",
+        ),
+    ],
+)
+def test_directives_that_ask_for_nothing_are_named(converted, line, reason):
+    recipe, unknown = converted("nsys profile ./a\n", head=f"{HEAD}{line}")
+    assert [text.rpartition(": ")[2] for text in unknown].count(reason) == 1
+    assert not recipe.resources.extra
+
+
 def test_a_wrapper_that_profiles_the_first_rank_is_a_pass_of_that_rank(converted):
     wrap = 'if [[ $SLURM_PROCID -eq 0 ]]; then\n  nsys profile "$@"\nelse\n  "$@"\nfi\n'
     recipe, _ = converted("srun -n 4 ./wrap.sh ./a\n", wrap=wrap)
@@ -321,6 +392,10 @@ def test_gpus_are_counted_in_every_spelling(converted, head, line, gpus):
          "image": "x/y:1", "mounts": ["/d:/e"]}, "srun"),
         ("ch-run -b /d:/e /img -- nsys profile ./a", {"runtime": "charliecloud", "image": "/img", "mounts": ["/d:/e"]},
          "none"),
+        ("srun --container-image=/home/$USER/i.sqsh --container-mounts $D:/d --container-workdir=/w -l nsys profile ./a",
+         {"runtime": "pyxis", "image": "/home/$USER/i.sqsh", "mounts": ["$D:/d"]}, "srun"),
+        ("cd $D/x\napptainer exec --nv i.sif nsys profile ./a", {"runtime": "apptainer", "image": "$D/x/i.sif", "gpus": True},
+         "none"),
         ("srun --container-image /i.sqsh --container-mounts=/d:/d,/e:/e nsys profile ./a", {"runtime": "pyxis",
          "image": "/i.sqsh", "mounts": ["/d:/d", "/e:/e"]}, "srun"),
     ],
@@ -328,7 +403,9 @@ def test_gpus_are_counted_in_every_spelling(converted, head, line, gpus):
 def test_the_profiler_is_found_inside_a_container(converted, line, container, launcher):
     recipe, _ = converted(f"{line}\n")
     assert recipe.app.container.model_dump(exclude_unset=True) == container
-    assert (recipe.app.command, recipe.app.launcher.kind) == ("./a", launcher)
+    folder = 'cd "$D"/x && ' if "$D/x" in line else "cd /w && " if "/w" in line else ""
+    assert recipe.app.command == f"{folder}./a"
+    assert recipe.app.launcher.kind == launcher
 
 
 def test_arrays_dependencies_and_components_of_a_job_are_named(converted):
