@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.rules.hits import Reports
     from nsw.analysis.summary import Summary
 
 
@@ -426,10 +427,10 @@ def show_summary(
     if campaign is not None:
         rows_command = partial(_whole_table_command, f"{campaign}{selected}")
         if len(summary.cases) > 1:
-            proof = partial(_evidence_command, campaign, rereadable=summary.rereadable)
+            proof = partial(_evidence_command, campaign, reports=summary.reports)
             last_line = _commands_for_cases(campaign, summary, blocks)
         else:  # which proves its sentences itself, but for the timeline and the counters
-            proof = partial(_only_case_command, campaign, rereadable=summary.rereadable)
+            proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command)
 
@@ -476,21 +477,21 @@ def _command_for_case(campaign: str, summary: Summary, drawable_cases: Collectio
     return None
 
 
-def _reread_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+def _reread_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
     """The command that measures what old tables lack, where it can."""
-    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and rereadable else None
+    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and reports == "readable" else None
 
 
-def _only_case_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+def _only_case_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
     """The command that shows what the screen of a case does not: what old tables lack, and its slow iterations."""
     if finding.cause in {"slow-iteration", "periodic-slow-iteration"}:
         return f"nsw summarize {campaign} --case {shlex.quote(finding.cases[0])} --table iterations"
-    return _reread_command(campaign, finding, rereadable=rereadable)
+    return _reread_command(campaign, finding, reports=reports)
 
 
-def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+def _evidence_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
     """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
-    if reread := _reread_command(campaign, finding, rereadable=rereadable):
+    if reread := _reread_command(campaign, finding, reports=reports):
         return reread
     cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
     chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)

@@ -72,17 +72,22 @@ def test_eight_programs_have_eight_illnesses(cells, monkeypatch):
     assert row(screen(answer("ills"), monkeypatch, columns=160), *cells)
 
 
-@pytest.mark.parametrize(("rereadable", "do"), [(True, "read its reports again"), (False, "record its timeline again")])
-def test_tables_without_gaps_say_what_measures_them_and_what_shows_without(rereadable, do, monkeypatch):
-    data = replace(campaign("ills"), rereadable=rereadable)
+@pytest.mark.parametrize(
+    ("reports", "do"),
+    [("readable", "nsw reread"), ("unreadable", "nsw reread, with an nsys"), ("absent", "record its timeline again")],
+)
+def test_tables_without_gaps_say_what_measures_them_and_what_shows_without(reports, do, monkeypatch):
+    data = replace(campaign("ills"), reports=reports)
     del data.tables["gaps"]
     lines = screen(summarize(data, ASKED["ills"]), monkeypatch, columns=160)
     assert " ".join(lines).startswith(
-        "ills: 4 of 8 cases could save 20 % of their time or more, most of all ill-launch: probably launch-bound; 3 more"
-        " are idle as long, and why is not measured (H100"
+        "ills: 6 of 8 cases could save 20 % of their time or more, most of all ill-launch: probably launch-bound; one more"
+        " is idle as long, and why is not measured (H100"
     )
     assert row(lines, "loader", "idle 87 %, gaps not measured", do)
     assert row(lines, "launch", "probably launch-bound, 2,000 operations of 1.07 us", "CUDA graphs, larger batch")
+    assert row(lines, "malloc", "probably allocates and frees 1.28 ms", "allocate once, or pool")
+    assert row(lines, "sync", "probably reads 50 values back an iteration", "keep values on the GPU")
 
 
 def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
