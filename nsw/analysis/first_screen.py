@@ -18,7 +18,7 @@ from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
-from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
+from nsw.analysis.rules.profiler_cost import profiler_slowdown, recorded_span_text, time_without_profiler
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     WASTE_PCT,
@@ -170,9 +170,11 @@ def _conditions_text(summary: Summary) -> str:
 
 def _caveat_blocks(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
-    slowed = [(times, case.id) for case in summary.cases if (times := profiler_slowdown(case)) >= _SLOWED]
-    slowest = sorted(slowed, key=lambda item: -item[0])
-    names = first_names([f"{case} {times:.1f}x" for times, case in slowest], CASES_NAMED)
+    times = {case.id: profiler_slowdown(case) for case in summary.cases}
+    slowest = sorted((case for case in times if times[case] >= _SLOWED), key=lambda case: -times[case])
+    names = first_names([f"{case} {times[case]:.1f}x" for case in slowest], CASES_NAMED)
+    if any(times[case.id] < _SLOWED and recorded_span_text(case) for case in summary.cases):
+        names += f" (others less than {_SLOWED}x)"
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
     of_calls = any(item.table == "api" for finding in summary.findings for item in finding.evidence)
     if len(summary.cases) == 1 and not summary.site and not of_calls and (text := startup_text(summary.cases[0])):
@@ -259,11 +261,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         span, median = duration(spent.span_ns), duration(case.iterations.med_ns) if case.iterations else ""
         if spent.is_mean:
             takes = f"its kernels repeat every {span} on average" if by_kernels else f"the mean iteration takes {span}"
-            parts_said.append(f"{takes} (median {median})")
+            parts_said.append(f"{takes} (median {median}){recorded_span_text(case)}")
         else:
             is_of_figure = figure is None or _is_profiled(case, figure[0])
             iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
-            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}")
+            takes = f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}"
+            parts_said.append(takes + recorded_span_text(case))
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)

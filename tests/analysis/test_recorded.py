@@ -12,13 +12,14 @@ import pytest
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Finding, Table
 from nsw.analysis.compared_screen import comparison_blocks
-from nsw.analysis.first_screen import first_screen_blocks
+from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.sides import Side
 from nsw.analysis.summary import ReportRequest, summarize
 from nsw.campaign.compare import compare
 from nsw.present.emit import flat_rows
 from nsw.present.summary_view import column_texts, show_summary
 from nsw.present.terminal import console
+from nsw.quantities import duration
 
 from .recorded import ASKED, answer, campaign, screen
 
@@ -96,9 +97,18 @@ def test_the_profilers_part_is_said_once_and_taken_off(monkeypatch):
         "ills: 7 of 8 cases could save 20 % of their time or more, most of all ill-launch: launch-bound (H100"
     )
     assert (
-        "The profiler slowed ill-launch 1.4x, ill-sync 1.2x: iterations and their idle time are corrected for it."
-        in text
+        "The profiler slowed ill-launch 1.4x, ill-sync 1.2x (others less than 1.1x): iterations and their idle time are"
+        " corrected for it." in text
     )
+
+
+def test_an_iteration_that_is_corrected_stands_beside_that_of_table_iterations(name):
+    data = campaign(name)
+    for id_ in {run.case_id for run in data.runs}:
+        summary = summarize(replace(data, runs=[run for run in data.runs if run.case_id == id_]), ASKED[name])
+        iterations = summary.cases[0].iterations
+        if iterations is not None and summary.cases[0].spent.is_iteration:
+            assert duration(iterations.med_ns) in find_headline(first_screen_blocks(summary))
 
 
 def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called_one(monkeypatch):
