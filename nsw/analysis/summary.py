@@ -17,10 +17,12 @@ from nsw.analysis.rules.pairs import (
     COLD_START,
     cases_with_void_ratio,
     cold_start_findings,
+    raise_gains_to_siblings,
     scaling_loss_findings,
     variant_findings,
 )
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
+from nsw.recipe.matrix import SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -187,7 +189,6 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
             cases, parameter=request.compare, baseline=request.baseline, figure=request.figure,
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
-    hits = find_hits_by_case(cases, reports=data.reports)
     crowded = crowded_gpu_sentences(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
     campaign_findings = (
         *data.campaign_findings,
@@ -195,6 +196,9 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
           for case, text in crowded),
     )  # fmt: skip
     by_id = {case.id: case for case in cases}
+    hits = find_hits_by_case(cases, reports=data.reports)
+    if request.compare != SIDE:  # what a change won is for `nsw compare` to say
+        hits = raise_gains_to_siblings(hits, variants, by_id)
     doubts = cold_start_findings(variants, by_id)
     return Summary(
         campaign=data.campaign,

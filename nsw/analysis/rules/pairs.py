@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.difference import Operation, changes_by_operation
+from nsw.analysis.groups import group_by
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.rules.hits import Hit
     from nsw.analysis.spent import Spent
 
 __all__ = [
@@ -30,6 +33,7 @@ __all__ = [
     "cold_start_findings",
     "contradicted_figures",
     "counter_changes_text",
+    "raise_gains_to_siblings",
     "scaling_loss_findings",
     "variant_findings",
 ]
@@ -46,6 +50,7 @@ _GREW: Final = 0.15  # of what computing takes longer: a kernel that is named fo
 _KERNELS_THAT_GREW: Final = 2
 _LONGEST_NAME: Final = 48
 _COMPUTING, _IDLE = "computing", "idle"
+_SCATTER_PCT: Final = 5.0  # of the time: what runs may differ by
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
 
@@ -86,6 +91,42 @@ def cases_with_void_ratio(variants: Sequence[Variant], cases: Mapping[str, CaseS
     void = contradicted_figures(variants, cases)
     of_pairs = {v.case_id for base, v in _baseline_variant_pairs(variants) if base.case_id in void or v.case_id in void}
     return frozenset({*void, *of_pairs})
+
+
+def raise_gains_to_siblings(
+    hits: Mapping[str, Sequence[Hit]], variants: Sequence[Variant], cases: Mapping[str, CaseSummary]
+) -> dict[str, list[Hit]]:
+    """The hits of each case, the first with what the fastest variant without its cause gains, where that is more.
+
+    Args:
+        hits: Of each case, the weightiest first.
+        variants: All.
+        cases: Their cases.
+    """
+    raised = {case: [*case_hits] for case, case_hits in hits.items()}
+    for series in group_by(variants, lambda variant: repr(variant.series)).values():
+        times = _times_of_series(series, variants, cases)
+        fastest = min(times, key=lambda case: times[case], default="")
+        for case, time in times.items():
+            first = next(iter(hits.get(case, ())), None)
+            gain = 100 * (1 - times[fastest] / time)
+            if first is None or not first.is_curable or gain <= first.gain_pct + _SCATTER_PCT:
+                continue
+            if all(hit.cause != first.cause for hit in hits.get(fastest, ())):
+                base = f"{first.gain_of} ({fastest} takes so much less)"
+                raised[case][0] = replace(first, gain_pct=gain, gain_of=base, cured_case=fastest)
+    return raised
+
+
+def _times_of_series(
+    series: Sequence[Variant], variants: Sequence[Variant], cases: Mapping[str, CaseSummary]
+) -> dict[str, float]:
+    """How long each variant takes beside the others: its kernels' times where as many were counted, else its figure."""
+    kernels_ns = {v.case_id: ns for v in series if (ns := _kernel_ns_by_counters(cases[v.case_id]))}
+    if len(kernels_ns) == len(series) and len({_launch_count(cases[v.case_id]) for v in series}) == 1:
+        return kernels_ns
+    void = cases_with_void_ratio(variants, cases)
+    return {v.case_id: 1 / v.ratio for v in series if v.ratio and v.case_id not in void}
 
 
 def _kernel_ns_by_counters(case: CaseSummary) -> float | None:
