@@ -274,7 +274,7 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, reports: R
         known = causes()["allocation-in-loop"]
         return Hit(
             known.id, case.id, 100 * took / idle.med_ns, f"probably allocates and frees {format_ns(took)}", known.do,
-            f"{alike} allocation, {_largest_calls_text(allocations)} ({why})", known.remedy(detect_framework(case)),
+            f"{alike} allocation, {_largest_calls_text(allocations)}; {why}", known.remedy(detect_framework(case)),
             size, "api",
         )  # fmt: skip
     if idle.calls and (values := _values_read_back(case, idle)):
