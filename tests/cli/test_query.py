@@ -110,6 +110,8 @@ WRONG = {
     "select 'é',\n  totl_ns\nfrom gpu_summary": ("SQL:2:3: ", "  2 |   totl_ns\n    |   ^^^^^^^\n", "'total_ns'"),
     "select batsh from figures": ("SQL:1:8: ", "^^^^^", "did you mean 'batch'?"),
     "select * from gpu_sumary": ("SQL:1:15: Table with name gpu_sumary", "^^^^^^^^^^", "did you mean 'gpu_summary'?"),
+    "select * from kernels": ("SQL:1:15: ", "`nsw summarize --table kernels`", "a query has `launches` and `metrics`"),
+    "select case_id from figures": ("SQL:1:8: ", "a query has `run`", "a column a parameter"),
     "alexnet": ("'alexnet' is no SELECT", "the SELECT comes first", ""),
     "selct 1": ("SQL:1:1: syntax error", "^", ""),
     "select name, sum(value)\nfrom figures": ("SQL:1:8: ", "^", "GROUP BY list"),
