@@ -56,6 +56,18 @@ def test_several_campaigns_are_one_table(demo, home, here):
     assert {row["gpus"] for row in rows(demo("query", BY_CASE, "--json"))} == {4}  # the newest alone
 
 
+def test_tables_without_a_ledger_are_asked_for_by_their_folder_and_by_its_name(demo, home, here):
+    (campaign,) = home.glob("campaigns/*")
+    alone = home / "campaigns" / "alone"
+    alone.mkdir()
+    (campaign / "tables").rename(alone / "tables")
+    asked = "select count(*) as n from gpu_summary"
+    by_name, by_path = (rows(demo("query", asked, name, "--json")) for name in ("alone", str(alone)))
+    assert by_name == by_path
+    assert by_name[0]["n"] > 10
+    assert "`nsw query 'SELECT ...' campaigns/alone` reads" in demo("summarize", "alone").err
+
+
 def test_csv_and_the_terminal_have_the_columns_in_their_order(demo, home, here):
     said = demo("query", BY_CASE, "--format", "csv", "-o", "a.csv")
     assert said.code == 0, said.err
