@@ -35,7 +35,7 @@ from nsw.analysis.several_cases import (
     unshown_axis_values,
     variants_screen,
 )
-from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
+from nsw.analysis.single_case import NO_GPU_WORK, idle_time_text, main_time_section
 from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_names, plural
@@ -52,7 +52,7 @@ __all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _MOST_OF_MODEL_PCT: Final = 66.0  # of the time of counted kernels
-_TELLING_PCT: Final = 10.0  # of a case's time that its first finding wins, from which its headline says that
+_TELLING_PCT: Final = 5.0  # of a case's time that its first finding wins, from which its headline says that
 _HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
@@ -278,7 +278,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
         parts_said.append(hits[0].headline)
     elif section is not None:
-        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
+        parts_said.append(_idle_text(case, idle_pct) if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)
@@ -288,6 +288,13 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _idle_text(case: CaseSummary, idle_pct: float) -> str:
+    """That the GPU is idle, with what that is: no finding explains it."""
+    text = f"the GPU is idle {idle_pct:.0f} % of that"
+    parts = idle_time_text(case, case.idle_gpu, several=False) if case.idle_gpu is not None else ""
+    return f"{text} ({parts})" if parts else text
 
 
 def _is_profiled(case: CaseSummary, name: str) -> bool:

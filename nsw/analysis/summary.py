@@ -197,7 +197,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
     )  # fmt: skip
     by_id = {case.id: case for case in cases}
     hits = find_hits_by_case(cases, reports=data.reports)
-    if request.compare != SIDE:  # what a change won is for `nsw compare` to say
+    if request.compare != SIDE and curve is None:  # `nsw compare` says what a change won; more GPUs are no cure
         hits = raise_gains_to_siblings(hits, variants, by_id)
     doubts = cold_start_findings(variants, by_id)
     return Summary(
