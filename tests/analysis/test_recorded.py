@@ -132,7 +132,7 @@ def test_variants_are_compared_by_figure_and_counters_and_a_cold_start_is_called
     assert row(lines, "16384", "naive", "258.1", "the same", "1,084.0", "59 %")
     assert row(lines, "column", "5.6x slower", "7,362.9", "10 %", "4 of 32 bytes of a sector used")
     assert row(lines, "fat", "1.49x slower", "39 %", "only 62 % of the warps fit")
-    assert "Gain: at most 34 % of the time (variant-naive_n-16384 takes so much less)." in text
+    assert "Gain: at most 34 % of the kernels' time (variant-naive_n-16384 takes so much less)." in text
     first, doubt = (text.index(f"* variant-{name}: ") for name in ("column_n-16384", "naive_n-2048"))
     assert first < doubt
     assert "* variant-naive_n-2048: its figure is 104 to 127 times lower than its kernels' times imply" in text

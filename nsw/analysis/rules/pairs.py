@@ -13,6 +13,7 @@ from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operati
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import reportable_remarks
+from nsw.analysis.rules.hits import ALL_TIME, Hit
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import change_of_speed, format_ns, format_sum_and_parts, is_factor
 from nsw.wording import first_names
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling, ScalingPoint, Variant
     from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.rules.hits import Hit
     from nsw.analysis.spent import Spent
 
 __all__ = [
@@ -50,6 +50,7 @@ _GREW: Final = 0.15  # of what computing takes longer: a kernel that is named fo
 _KERNELS_THAT_GREW: Final = 2
 _LONGEST_NAME: Final = 48
 _COMPUTING, _IDLE = "computing", "idle"
+_KERNELS: Final = "kernels"  # the table of hits whose gain is of the kernels' time
 _SCATTER_PCT: Final = 5.0  # of the time: what runs may differ by
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
@@ -104,29 +105,24 @@ def raise_gains_to_siblings(
         cases: Their cases.
     """
     raised = {case: [*case_hits] for case, case_hits in hits.items()}
-    for series in group_by(variants, lambda variant: repr(variant.series)).values():
-        times = _times_of_series(series, variants, cases)
-        fastest = min(times, key=lambda case: times[case], default="")
-        for case, time in times.items():
-            first = next(iter(hits.get(case, ())), None)
-            gain = 100 * (1 - times[fastest] / time)
-            if first is None or not first.is_curable or gain <= first.gain_pct + _SCATTER_PCT:
-                continue
-            if all(hit.cause != first.cause for hit in hits.get(fastest, ())):
-                base = f"{first.gain_of} ({fastest} takes so much less)"
-                raised[case][0] = replace(first, gain_pct=gain, gain_of=base, cured_case=fastest)
-    return raised
-
-
-def _times_of_series(
-    series: Sequence[Variant], variants: Sequence[Variant], cases: Mapping[str, CaseSummary]
-) -> dict[str, float]:
-    """How long each variant takes beside the others: its kernels' times where as many were counted, else its figure."""
-    kernels_ns = {v.case_id: ns for v in series if (ns := _kernel_ns_by_counters(cases[v.case_id]))}
-    if len(kernels_ns) == len(series) and len({_launch_count(cases[v.case_id]) for v in series}) == 1:
-        return kernels_ns
     void = cases_with_void_ratio(variants, cases)
-    return {v.case_id: 1 / v.ratio for v in series if v.ratio and v.case_id not in void}
+    for series in group_by(variants, lambda variant: repr(variant.series)).values():
+        figures = {v.case_id: 1 / v.ratio for v in series if v.ratio and v.case_id not in void}
+        kernels_ns = {v.case_id: ns for v in series if (ns := _kernel_ns_by_counters(cases[v.case_id]))}
+        alike = len({_launch_count(cases[case]) for case in kernels_ns}) == 1
+        for variant in series:
+            first = next(iter(hits.get(variant.case_id, ())), None)
+            if first is None or not first.is_curable:
+                continue
+            is_of_kernels = alike and first.table == _KERNELS and first.gain_of != ALL_TIME
+            times = kernels_ns if is_of_kernels else figures
+            fastest = min(times, key=lambda case: times[case], default="")
+            gain = 100 * (1 - times[fastest] / times[variant.case_id]) if variant.case_id in times else 0.0
+            if gain <= first.gain_pct + _SCATTER_PCT or any(h.cause == first.cause for h in hits.get(fastest, ())):
+                continue
+            base = f"{first.gain_of if is_of_kernels else ALL_TIME} ({fastest} takes so much less)"
+            raised[variant.case_id][0] = replace(first, gain_pct=gain, gain_of=base, cured_case=fastest)
+    return raised
 
 
 def _kernel_ns_by_counters(case: CaseSummary) -> float | None:
