@@ -99,6 +99,8 @@ OF_LISTS = BOTH | {"gld_efficiency": 22.0, "gld_transactions_per_request": 17.0,
 FEEDING = SHARED | {"inst_executed_shared_stores": 1e6, "shared_bank_conflicts": 0.0, "stall_memory_dependency": 7.0,
                     "stall_barrier": 16.0, "stall_mio_throttle": 28.0, "stall_short_scoreboard": 25.0}  # fmt: skip
 
+NODES = {"gld_efficiency": 12.0, "gst_efficiency": 37.0, "gld_transactions_per_request": 16.0, "tex_cache_hit_rate": 90.0,
+         "gst_transactions_per_request": 16.0, "warp_execution_efficiency": 64.0, "threads_per_block": 256.0}  # fmt: skip
 ILL = [  # cause, a kernel that has it, those near it that have it not
     ("uncoalesced-access", l1(**SCATTERED),
      [l1(), l1(**SCATTERED | {"gld_transactions_per_request": 1.0}), l1(**SCATTERED | {"gld_efficiency": 80.0})]),
@@ -109,6 +111,9 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [dram(**BOTH, dram_bytes=2048 * MB, threads=1e6, tex_cache_hit_rate=85.0, l2_tex_hit_rate=12.0)]),  # who walks hits
     ("random-gather", dram(**SCATTERED | {"gld_transactions_per_request": 18.0, "gld_efficiency": 22.2, "gld_transactions": 18e6}, dram_bytes=1024 * MB),
      [dram(gld_transactions_per_request=18.0)]),
+    ("random-gather", kernel(memory=55.0, l1_throughput=55.0, **NODES), [  # of trees, whose next members L1 has
+        kernel(memory=55.0, l1_throughput=55.0, **NODES | more) for more in (
+            {"tex_cache_hit_rate": 70.0}, {"warp_execution_efficiency": 80.0}, {"gst_efficiency": 12.0})]),
     ("narrow-access", kernel(narrow_access_share=90.0),
      [kernel(narrow_access_share=10.0), dram(narrow_access_share=90.0)]),
     ("narrow-access", pipe("ldst_fu_utilization", gld_transactions_per_request=1.0, gst_transactions_per_request=1.0), []),

@@ -259,7 +259,8 @@ def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
     if lanes is None or loads.word != "loads" or (threads or 0.0) < WARP:
         return False
     active = WARP * lanes / 100
-    if active < _FEW_ACTIVE and kernel.metrics.get("tex_cache_hit_rate", 0.0) >= _OF_NODES:
+    are_stores_better = all(loads.used <= HALF * access.used for access in bad[1:])
+    if active < _FEW_ACTIVE and are_stores_better and kernel.metrics.get("tex_cache_hit_rate", 0.0) >= _OF_NODES:
         return True  # each walks through structures of its own, of which L1 has the next members
     if loads.each is None:  # not counted: indices are loaded side by side, and what they name is in L2
         is_table = kernel.metrics.get("l2_tex_hit_rate", 0.0) >= _OF_TABLE
