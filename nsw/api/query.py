@@ -35,17 +35,14 @@ _LOCKED: Final = (  # the last ones forbid to change the others
 )  # fmt: skip
 _HINT: Final = "narrow it with `where` or `limit`, or allow more: --max-memory 32G --max-time 10m"
 _LISTS: Final = "`nsw query --schema` lists tables and columns"
-# names of a summary's tables, which no run has, and what runs have in their place
+# tables of answers, and what runs have in their place
 _ANSWER_TABLES: Final = {
     name: f"{name} is a table of the answer (`nsw summarize --table {name}`); a query has {rows}"
     for name, rows in {
-        "kernels": "`launches` and `metrics`", "roofline": "`metrics`", "hotspots": "`gpu_summary`",
-        "api": "`api_summary`", "copies": "`gpu_summary`", "scaling": "`figures`", "compare": "`figures`",
-        "stragglers": "`collectives`", "perturbation": "`figures`",
+        "kernels": "`launches` and `metrics`", "hotspots": "`gpu_summary`", "api": "`api_summary`",
+        "copies": "`gpu_summary`",
     }.items()
-} | dict.fromkeys(
-    ("case", "case_id"), "a query has `run`, which begins with its case, and a column a parameter"
-)  # fmt: skip
+} | {"case_id": "a query has `run`, which begins with its case, and a column a parameter"}  # fmt: skip
 _MISSING: Final = {"COLUMN_NOT_FOUND", "MISSING_ENTRY"}
 
 

@@ -323,11 +323,7 @@ def without_ledgers(parent: Path) -> list[Path]:
 
 
 def find_tables(parent: Path, name: str | None) -> CampaignFolder:
-    """The campaign that `find` finds; or a folder that has the tables of one and no ledger.
-
-    Raises:
-        CampaignError: There is neither, or several begin so.
-    """
+    """The same, or a folder that has the tables of a campaign and no ledger."""
     if name is None or (Path(name) / LEDGER).exists():
         return find(parent, name)
     alone = [path for path in without_ledgers(parent) if path.name.startswith(name)]
