@@ -52,6 +52,7 @@ def printed(folder: Path, *words: str, **variables: str) -> tuple[str, str]:
     (bin_folder / "nsw").chmod(0o755)
     terminal = {
         "COLUMNS": "100",
+        "LINES": "34",
         "TERM": "xterm",
         "NO_COLOR": "1",
         "XDG_CONFIG_HOME": str(folder / ".config"),

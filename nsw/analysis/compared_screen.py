@@ -73,6 +73,7 @@ _CASES_NAMED: Final = 3
 _UNLIKE: Final = 0.05  # of a time, by which the traced runs and the figure change unlike
 _UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
+_AS_PRINTED_PCT: Final = 0.05  # below which a change prints as none
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
 _LARGE: Final = math.log(2)  # logarithm from which a change is a factor, as on every screen
 _METRIC_ORDER: Final = (
@@ -81,8 +82,7 @@ _METRIC_ORDER: Final = (
 )
 _BETWEEN: Final = "between: where the change lies, by the scatter of the runs"
 _SINGLE_RUNS: Final = (
-    "between: where the change lies if runs scatter by {} %, which is assumed: 1 run a side does not tell. Repeats"
-    " measure it."
+    "between: where the change lies if runs scatter by {} %, which is assumed of 1 run a side. Repeats measure it."
 )
 _FEW_RUNS: Final = f"{_BETWEEN}; below 7 a side at least 10 % is assumed"
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
@@ -277,6 +277,11 @@ def _is_by_assumed_scatter(row: Compared) -> bool:
     return row.verdict in _DECIDED and bool(floor and not floor.measured) and min(row.runs) == 1
 
 
+def _is_undecided_zero(row: Compared) -> bool:
+    """Whether values are equal as printed, and the runs do not show that they are: `the same` would say so."""
+    return row.verdict == "cannot tell" and abs(log_ratio_to_percent(row.gain or 0.0)) < _AS_PRINTED_PCT
+
+
 def _assumed_scatter_text(estimate: Estimate) -> str:
     return percent_digits(100 * estimate.floor.run) if estimate.floor else "0"
 
@@ -435,11 +440,11 @@ def _changes_table(comparison: Comparison) -> Table:
         first,
         second,
         (Column("change_pct", "change", change_unit),
-         lambda r: None if r.estimate is None else log_ratio_to_percent(r.estimate.log_ratio)),
+         lambda r: None if r.estimate is None or _is_undecided_zero(r) else log_ratio_to_percent(r.estimate.log_ratio)),
         (Column("interval", "between"),
          lambda r: "-" if r.estimate is None else interval_text(r, as_factors=as_factors, directed=word != "change")),
         (Column("runs", "runs"), _row_run_counts_text),
-        (Column("verdict", "verdict"), lambda r: r.missing or r.verdict),
+        (Column("verdict", "verdict"), lambda r: r.missing or f"{'probably ' * _is_by_assumed_scatter(r)}{r.verdict}"),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
     titles = ["Those that weigh most"] if len(kept_rows) < len(rows) and not by_metric else []
@@ -689,8 +694,7 @@ def _undecided_row_notes(comparison: Comparison) -> list[Block]:
     detectable = percent_digits(log_ratio_to_percent(estimate.detectable))
     text = (
         f"{_case_prefix(comparison, row)}{_run_counts_text(estimate)} would have shown a difference of"
-        f" {detectable} % or more;"
-        f" {decides}.{likewise}"
+        f" {detectable} % or more with a chance of 80 %; {decides}.{likewise}"
     )
     return [Finding("cannot tell", text, evidence=(Evidence(_source_table_name(comparison, row), (row.case,)),))]
 

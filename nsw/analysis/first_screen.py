@@ -18,7 +18,7 @@ from nsw.analysis.rules.api_calls import startup_text
 from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
-from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
+from nsw.analysis.rules.profiler_cost import profiler_slowdown, recorded_span_text, time_without_profiler
 from nsw.analysis.screen_table import (
     CASES_NAMED,
     WASTE_PCT,
@@ -35,7 +35,7 @@ from nsw.analysis.several_cases import (
     unshown_axis_values,
     variants_screen,
 )
-from nsw.analysis.single_case import NO_GPU_WORK, main_time_section
+from nsw.analysis.single_case import NO_GPU_WORK, idle_time_text, main_time_section
 from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_names, plural
@@ -52,7 +52,7 @@ __all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _MOST_OF_MODEL_PCT: Final = 66.0  # of the time of counted kernels
-_TELLING_PCT: Final = 10.0  # of a case's time that its first finding wins, from which its headline says that
+_TELLING_PCT: Final = 5.0  # of a case's time that its first finding wins, from which its headline says that
 _HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
@@ -170,9 +170,11 @@ def _conditions_text(summary: Summary) -> str:
 
 def _caveat_blocks(summary: Summary) -> list[Block]:
     """What a profiler changed, and what is missing, a line each."""
-    slowed = [(times, case.id) for case in summary.cases if (times := profiler_slowdown(case)) >= _SLOWED]
-    slowest = sorted(slowed, key=lambda item: -item[0])
-    names = first_names([f"{case} {times:.1f}x" for times, case in slowest], CASES_NAMED)
+    times = {case.id: profiler_slowdown(case) for case in summary.cases}
+    slowest = sorted((case for case in times if times[case] >= _SLOWED), key=lambda case: -times[case])
+    names = first_names([f"{case} {times[case]:.1f}x" for case in slowest], CASES_NAMED)
+    if any(times[case.id] < _SLOWED and recorded_span_text(case) for case in summary.cases):
+        names += f" (others less than {_SLOWED}x)"
     notes: list[Block] = [Note("note", summary.note, tone="aside")] if summary.note else []
     of_calls = any(item.table == "api" for finding in summary.findings for item in finding.evidence)
     if len(summary.cases) == 1 and not summary.site and not of_calls and (text := startup_text(summary.cases[0])):
@@ -259,11 +261,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         span, median = duration(spent.span_ns), duration(case.iterations.med_ns) if case.iterations else ""
         if spent.is_mean:
             takes = f"its kernels repeat every {span} on average" if by_kernels else f"the mean iteration takes {span}"
-            parts_said.append(f"{takes} (median {median})")
+            parts_said.append(f"{takes} (median {median}){recorded_span_text(case)}")
         else:
             is_of_figure = figure is None or _is_profiled(case, figure[0])
             iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
-            parts_said.append(f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}")
+            takes = f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}"
+            parts_said.append(takes + recorded_span_text(case))
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)
@@ -275,7 +278,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
         parts_said.append(hits[0].headline)
     elif section is not None:
-        parts_said.append(f"the GPU is idle {idle_pct:.0f} % of that" if is_idle_most else section[0])
+        parts_said.append(_idle_text(case, idle_pct) if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)
@@ -285,6 +288,13 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _idle_text(case: CaseSummary, idle_pct: float) -> str:
+    """That the GPU is idle, with what that is: no finding explains it."""
+    text = f"the GPU is idle {idle_pct:.0f} % of that"
+    parts = idle_time_text(case, case.idle_gpu, several=False) if case.idle_gpu is not None else ""
+    return f"{text} ({parts})" if parts else text
 
 
 def _is_profiled(case: CaseSummary, name: str) -> bool:

@@ -15,6 +15,7 @@ from nsw.analysis.kernels import add_timeline_times, kernel_times_by_name
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.tables import TableData, full_rows
 from nsw.tables.names import without_spaces
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,6 +45,7 @@ _RUN_TABLES: Final = (*_ANSWER_TABLES, "metrics")
 _COPY_DIRECTIONS: Final = {"Host To Device": "HtoD", "Device To Host": "DtoH", "Device To Device": "DtoD"}
 _REPORT: Final = "report"
 _FAULT_GROUPS: Final = "Gpu page fault groups"
+_COUNTERS_NAMED: Final = 3
 _MOSTLY: Final = 0.5  # of the GPU's work
 
 
@@ -107,7 +109,8 @@ def summarize_reports(name: str, reports: Sequence[ReadReport]) -> Summary:
     kernels = {case: found for case, members in cases.items() if (found := kernels_of_case(members))}
     name = name if len(cases) > 1 else next(iter(cases), name)
     return summarize(
-        CampaignData(name, "", None, runs, tables, campaign_findings=failed, kernels=kernels), ReportRequest()
+        CampaignData(name, "", _unjoined_counters_text(cases), runs, tables, campaign_findings=failed, kernels=kernels),
+        ReportRequest(),
     )
 
 
@@ -134,6 +137,16 @@ def reports_by_case(reports: Sequence[ReadReport]) -> dict[str, list[ReadReport]
         [report, *([by_name[other]] if other else [])]
         for report in reports if report.name not in timeline_of
     }  # fmt: skip
+
+
+def _unjoined_counters_text(cases: Mapping[str, Sequence[ReadReport]]) -> str | None:
+    """Which counters are of no timeline, where there are timelines that they could be of."""
+    alone = [members[0] for members in cases.values() if len(members) == 1]
+    counters = [report.name for report in alone if report.kernels and not _timeline_kernel_names(report)]
+    if not counters or not any(_timeline_kernel_names(report) for members in cases.values() for report in members):
+        return None
+    reason = "one of them must have all of their kernels, and no other counters"
+    return f"Not joined with a timeline: {first_names(counters, _COUNTERS_NAMED)} ({reason})."
 
 
 def _timeline_kernel_names(report: ReadReport) -> frozenset[str]:

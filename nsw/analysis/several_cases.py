@@ -44,7 +44,7 @@ from nsw.analysis.single_case import TABLE, main_time_section
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.quantities import NO_CHANGE, change_of_speed, duration, format_magnitude, is_factor, merged_range, number
 from nsw.recipe.matrix import AFTER, BEFORE, SIDE
-from nsw.wording import first_names, plural
+from nsw.wording import first_names, plural, singular_or_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -515,7 +515,8 @@ def _waste_text(order: Sequence[CaseSummary], hits: Mapping[str, Sequence[Hit]],
     saved = f"save {WASTE_PCT:.0f} % of their time or more"
     if wasted == 1:
         saved = f"save {_hits_weight(curable[first.id]):.0f} % of its time"
-    more = f"; {unexplained} more are idle as long, and why is not measured" if unexplained else ""
+    idle = singular_or_count(unexplained, "one more is", "more are")
+    more = f"; {idle} idle as long, and why is not measured" if unexplained else ""
     return (f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}") + more
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Section = tuple[str, Table]  # the most telling of a table in a few words, and the table
 
-__all__ = ["NO_GPU_WORK", "TABLE", "main_time_section", "time_by_kernel_class"]
+__all__ = ["NO_GPU_WORK", "TABLE", "idle_time_text", "main_time_section", "time_by_kernel_class"]
 
 TABLE: Final = "answer"
 NO_GPU_WORK: Final = "no GPU work"
@@ -112,7 +112,7 @@ def _gpu_parts_section(case: CaseSummary) -> Section | None:
     if idle_pct is not None:
         cause = ""
         if case.idle_gpu is not None and idle_pct >= _TELLING_PCT:
-            cause = _idle_time_text(case, case.idle_gpu, several=len(spent.idle_gpus) > 1)
+            cause = idle_time_text(case, case.idle_gpu, several=len(spent.idle_gpus) > 1)
         parts_of_idle = "; ".join(filter(None, (_idle_by_gpu_text(spent), cause)))
         rows.append(_row_of_share("GPU idle", idle_pct, total_ns, None, parts_of_idle))
     columns = (
@@ -136,8 +136,14 @@ def _count_cell(operations: float) -> float | None:
     return (round(operations) if operations >= _FEW_CALLS else operations) or None
 
 
-def _idle_time_text(case: CaseSummary, idle: IdleGpu, *, several: bool) -> str:
-    """What the idle time goes to, where gaps tell: the largest part, and the next where the first is not nearly all."""
+def idle_time_text(case: CaseSummary, idle: IdleGpu, *, several: bool) -> str:
+    """What the idle time goes to, where gaps tell: the largest part, and the next where the first is not nearly all.
+
+    Args:
+        case: The case.
+        idle: Its GPU that is idle most.
+        several: Whether it works on several GPUs, of which the text names this one.
+    """
     causes = idle_time_by_cause(case, idle)
     division = divide_idle_time(idle, causes)
     if not idle.has_calls:  # table gaps tells no causes then

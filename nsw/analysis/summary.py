@@ -17,16 +17,18 @@ from nsw.analysis.rules.pairs import (
     COLD_START,
     cases_with_void_ratio,
     cold_start_findings,
+    raise_gains_to_siblings,
     scaling_loss_findings,
     variant_findings,
 )
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
+from nsw.recipe.matrix import SIDE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from nsw.analysis.kernels import KernelRow
-    from nsw.analysis.rules.hits import Hit
+    from nsw.analysis.rules.hits import Hit, Reports
     from nsw.tables import TableData
 
 TABLES = (
@@ -54,7 +56,7 @@ class CampaignData:
         counters: The tables of OF_KERNELS that there are.
         campaign_findings: Findings of the campaign itself, which come first.
         kernels: By case, where they are known already, in place of `counters`.
-        rereadable: Whether `nsw reread` can read its reports here.
+        reports: Whether `nsw reread` can read its reports here.
         racks: The rack of each node, where the site tells it.
     """
 
@@ -67,7 +69,7 @@ class CampaignData:
     counters: Mapping[str, TableData] | None = None
     campaign_findings: Sequence[Finding] = ()
     kernels: Mapping[str, tuple[KernelRow, ...]] = field(default_factory=dict)
-    rereadable: bool = False
+    reports: Reports = "absent"
     racks: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -118,7 +120,7 @@ class Summary:
     conditions: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # what was sampled, by case
     gpu_metrics: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)  # rows by case
     classes: Mapping[str, str] = field(default_factory=dict)  # of kernels, that the recipe names
-    rereadable: bool = False  # `nsw reread` can read its reports here
+    reports: Reports = "absent"  # whether `nsw reread` can read its reports here
     context: tuple[CaseSummary, ...] = ()  # cases that were not chosen, which ratios of those that were refer to
 
     @property
@@ -187,7 +189,6 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
             cases, parameter=request.compare, baseline=request.baseline, figure=request.figure,
             higher_is_better=request.higher_is_better, tied=request.tied,
         )  # fmt: skip
-    hits = find_hits_by_case(cases, rereadable=data.rereadable)
     crowded = crowded_gpu_sentences(tables.get("ranks", ()), tables.get("phase_summary", ()), case_of)
     campaign_findings = (
         *data.campaign_findings,
@@ -195,6 +196,9 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
           for case, text in crowded),
     )  # fmt: skip
     by_id = {case.id: case for case in cases}
+    hits = find_hits_by_case(cases, reports=data.reports)
+    if request.compare != SIDE and curve is None:  # `nsw compare` says what a change won; more GPUs are no cure
+        hits = raise_gains_to_siblings(hits, variants, by_id)
     doubts = cold_start_findings(variants, by_id)
     return Summary(
         campaign=data.campaign,
@@ -224,7 +228,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
         conditions=conditions,
         gpu_metrics=_rows_by_case(tables.get("gpu_metrics", ()), case_of),
         classes=request.classes,
-        rereadable=data.rereadable,
+        reports=data.reports,
     )
 
 

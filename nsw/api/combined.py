@@ -91,6 +91,9 @@ class CombinedTables:
     def _campaigns(self) -> list[_Campaign]:
         campaigns = []
         for folder in self.folders:
+            if not folder.ledger.exists():  # tables alone: no run and no parameter is known
+                campaigns.append(_Campaign(folder.id, "", None, [], {}))
+                continue
             with results(folder, self._selection) as r:
                 campaigns.append(_Campaign(folder.id, r.site, r.note, r.runs, r.jobs))
         return campaigns

@@ -35,6 +35,14 @@ _LOCKED: Final = (  # the last ones forbid to change the others
 )  # fmt: skip
 _HINT: Final = "narrow it with `where` or `limit`, or allow more: --max-memory 32G --max-time 10m"
 _LISTS: Final = "`nsw query --schema` lists tables and columns"
+# tables of answers, and what runs have in their place
+_ANSWER_TABLES: Final = {
+    name: f"{name} is a table of the answer (`nsw summarize --table {name}`); a query has {rows}"
+    for name, rows in {
+        "kernels": "`launches` and `metrics`", "hotspots": "`gpu_summary`", "api": "`api_summary`",
+        "copies": "`gpu_summary`",
+    }.items()
+} | {"case_id": "a query has `run`, which begins with its case, and a column a parameter"}  # fmt: skip
 _MISSING: Final = {"COLUMN_NOT_FOUND", "MISSING_ENTRY"}
 
 
@@ -139,7 +147,7 @@ def _sql_error(sql: str, text: str, columns: Sequence[str]) -> InputError:
     if details.get("error_subtype") in _MISSING:
         known = [*columns, *details.get("candidates", "").split(",")]
         known = known_tables() if details.get("type") == "Table" else known
-        hint = did_you_mean(name, known) or _LISTS
+        hint = _ANSWER_TABLES.get(name.lower()) or did_you_mean(name, known) or _LISTS
     elif more and not more[0].startswith("\tCandidate"):
         hint = more[0]
     if "disabled by configuration" in message or "disabled through configuration" in message:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from nsw.analysis.blocks import Lanes
     from nsw.analysis.effective import AskedModel
+    from nsw.analysis.rules.hits import Reports
     from nsw.engine.folder import CampaignFolder
     from nsw.engine.ledger import Ledger
     from nsw.recipe.model import FlopsPerStep, Lock, PerformanceModel
@@ -127,7 +128,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         missing=_missing_data_lines(folder, ledger, runs),
         counters=counters,
         campaign_findings=version_findings(folder, ledger),
-        rereadable=_is_rereadable(folder, ledger, runs),
+        reports=_timeline_reports(folder, ledger, runs),
         racks=racks_by_node(ledger.site().get("topology") or {}),
     )
     measured = {row["name"] for row in tables["figures"]} if figure is not None else set()
@@ -137,14 +138,17 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
     return summarize(data, _requested_analyses(folder, {run.case_id: run.params for run in runs}, figure))
 
 
-def _is_rereadable(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) -> bool:
+def _timeline_reports(folder: CampaignFolder, ledger: Ledger, runs: Sequence[RunRow]) -> Reports:
     """Whether `nsw reread` can read a timeline's report: nsw acts for the campaign, and has report and nsys here."""
     from nsw.engine.read import reports_of
     from nsw.readers.nsys.export.binary import is_readable
 
     nsys = (ledger.site().get("profilers") or {}).get("nsys")
-    traced_runs = (run for run in runs if run.pass_kind == _TRACING and folder.trusted)
-    return any(is_readable(file, nsys) for run in traced_runs for file in reports_of(folder, run))
+    files = (file for run in runs if run.pass_kind == _TRACING for file in reports_of(folder, run))
+    if (first := next(files, None)) is None:
+        return "absent"
+    is_any_readable = folder.trusted and any(is_readable(file, nsys) for file in (first, *files))
+    return "readable" if is_any_readable else "unreadable"
 
 
 def _in_recipe_order(folder: CampaignFolder, runs: list[RunRow]) -> list[RunRow]:

@@ -25,6 +25,7 @@ __all__ = [
     "RunsOption",
     "Selection",
     "absent_reports",
+    "brief_campaign_argument",
     "campaign_and_runs",
     "campaign_argument",
     "campaign_of_words",
@@ -329,6 +330,15 @@ def campaign_argument(folder: CampaignFolder) -> str:
     return shlex.quote(
         str(path.relative_to(working_folder) if path.is_absolute() and path.is_relative_to(working_folder) else path)
     )
+
+
+def brief_campaign_argument(folder: CampaignFolder) -> str:
+    """How the commands of a screen name a campaign: by its name, where no other id begins so, else as in a hint."""
+    argument, name = campaign_argument(folder), folder.id.rsplit("-", 3)[0]
+    if argument != folder.id or folder.is_copy:
+        return argument
+    ids = [campaign.id for campaign in folders.existing(folders.root(None)) if campaign.id.startswith(name)]
+    return name if ids == [folder.id] else argument
 
 
 def recipe_argument(folder: CampaignFolder) -> str:

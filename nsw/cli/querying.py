@@ -47,7 +47,7 @@ def query(
             hint="the SELECT comes first, then campaigns: `nsw query 'SELECT ...' CAMPAIGN`",
         )
     parent = folders.root(root)
-    found = [folders.find(parent, name) for name in names] or [folders.find(parent, None)]
+    found = [folders.find_tables(parent, name) for name in names] or [folders.find(parent, None)]
     if not names:
         print_newest(found[0])
     for folder in found:

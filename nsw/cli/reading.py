@@ -577,7 +577,7 @@ def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, re
     merged = Merged()
     looked_at = []
     for report in reports:
-        show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels)
+        show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels, notes=kernels)
         if results and _has_figures(report):
             looked_at.append(_as_read_report(report))
     if len(looked_at) > 1:

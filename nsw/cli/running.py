@@ -19,7 +19,7 @@ from nsw.campaign import start
 from nsw.campaign.answers import Results, results
 from nsw.campaign.cancel import standing_of
 from nsw.campaign.running import Running
-from nsw.campaign.selection import campaign_argument, campaign_of_words, campaign_option
+from nsw.campaign.selection import brief_campaign_argument, campaign_argument, campaign_of_words, campaign_option
 from nsw.cli.application import command
 from nsw.cli.options import (
     CampaignOption,
@@ -520,7 +520,7 @@ def show_sides(folder: CampaignFolder, next_command: str) -> bool:
 
     both = compare_own_sides(folder)
     if both is not None:
-        show_screen(both, f"nsw compare {campaign_argument(folder)}", next_command)
+        show_screen(both, f"nsw compare {brief_campaign_argument(folder)}", next_command)
     return both is not None
 
 
@@ -529,7 +529,7 @@ def _print_answer(campaign_results: Results, only: Sequence[str] | None = None) 
     from nsw.present.problems import show_short
     from nsw.recipe.matrix import SIDE
 
-    name = campaign_argument(campaign_results.folder)
+    name = brief_campaign_argument(campaign_results.folder)
     next_command = f"`nsw summarize {name} --full` has all tables and findings"
     if SIDE not in campaign_results.parameters or not show_sides(campaign_results.folder, next_command):
         from nsw.present.summary_view import show_summary
@@ -564,8 +564,9 @@ def _next_steps(campaign_results: Results) -> list[str]:
         steps.append(shorter)
     if campaign_results.is_recorded:
         steps.append(
-            f"next: `nsw report {campaign_argument(campaign_results.folder)}` writes this as a page, with a timeline;"
-            " `nsw init -- python train.py` begins a recipe for your own program; docs/tutorial.md goes on from here"
+            f"next: `nsw report {brief_campaign_argument(campaign_results.folder)}` writes this as a page, with a"
+            " timeline; `nsw init -- python train.py` begins a recipe for your own program; docs/tutorial.md goes on"
+            " from here"
         )
     return steps
 

@@ -21,6 +21,7 @@ from nsw.campaign.selection import (
     RunsOption,
     Selection,
     absent_reports,
+    brief_campaign_argument,
     campaign_and_runs,
     campaign_argument,
     recipe_argument,
@@ -551,7 +552,7 @@ def _show_answer(
             out.print(f"{folder.id} on site {summary.site}", style="bold")
             summary_view.show_summary(out, summary, full=True)
         return
-    name = campaign_argument(folder)
+    name = brief_campaign_argument(folder)
     next_command = f"`nsw summarize {name}{selected} --full` has all tables and findings"
     if not with_sides or not show_sides(folder, next_command):
         summary_view.show_summary(

@@ -16,7 +16,6 @@ TOPICS: Final[dict[str, tuple[str, str, str]]] = {
     "site": ("reference.md", "Site", ""),
     "answers": ("answers.md", "", ""),
     "tables": ("tables.md", "", ""),
-    "page": ("page.md", "", ""),
     "verdicts": ("compare.md", "", ""),
     "pairs": ("pairs.md", "", ""),
     "checks": ("believe.md", "", ""),

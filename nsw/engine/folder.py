@@ -322,6 +322,16 @@ def without_ledgers(parent: Path) -> list[Path]:
     return sorted(path.parent for path in parent.glob("[!.]*/tables") if not (path.parent / LEDGER).exists())
 
 
+def find_tables(parent: Path, name: str | None) -> CampaignFolder:
+    """The same, or a folder that has the tables of a campaign and no ledger."""
+    if name is None or (Path(name) / LEDGER).exists():
+        return find(parent, name)
+    alone = [path for path in without_ledgers(parent) if path.name.startswith(name)]
+    if (Path(name) / "tables").is_dir():
+        alone = [Path(name)]
+    return CampaignFolder(alone[0]) if len(alone) == 1 else find(parent, name)
+
+
 def existing_elsewhere() -> list[CampaignFolder]:
     """The campaigns that this user's nsw acts for, wherever they are, oldest first."""
     found = [CampaignFolder(path) for path in known_paths() if (path / LEDGER).is_file()]

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.present.terminal import wrap_text
 from nsw.present.untrusted_text import clean_line
 from nsw.wording import first_names, plural
 
@@ -127,6 +128,6 @@ def show_merged(out: Console, merged: Merged, **options: Any) -> None:
     """Print them, errors in red; `which` as `Merged.lines` takes it."""
     for severity, text in merged.lines(**options):
         line, _, hint = text.partition("\n")
-        out.print(line, style=STYLES.get(severity, "yellow"))
+        out.print(wrap_text(out, line, in_pipes=True), style=STYLES.get(severity, "yellow"))
         if hint:
-            out.print(hint)
+            out.print(wrap_text(out, hint, in_pipes=True))

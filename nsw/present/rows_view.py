@@ -7,6 +7,7 @@ a paragraph each, since a table has no room for sentences with addresses.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache, partial
 from itertools import groupby, islice
@@ -105,6 +106,7 @@ _OF_UNIT: Final[Mapping[str, Callable[[float], str]]] = {
 }  # fmt: skip
 _FIXED_COLUMNS: Final = 3  # columns that never go: the first by importance
 _OF_A_RUN: Final = 5  # columns that must have room beside the run
+_NAMED: Final = 8  # columns with one value that are named
 _SAID_ONCE: Final = 60  # characters of what is the same in every row
 _ELSEWHERE: Final = "--format csv"
 _UNITS: Final[Mapping[str, str]] = {
@@ -184,15 +186,16 @@ def show_rows(
         lines = [(head, cells[column][0], meaning.get(column, "")) for column, head in heads]
         out.print(TextTable(title, ("column", "value>", "meaning"), lines))
     else:
-        _show_rows(out, title, rows, shown_columns, order)
+        printed_columns = _show_rows(out, title, rows, shown_columns, order)
+        meaning = {column: text for column, text in meaning.items() if column in printed_columns}
     if is_numbered:
         out.print(f"([1], [2]: kernels with one short name and different names, which {_ELSEWHERE} has)", style="dim")
     if parameters is not None and table_name in _ASIDES:
         out.print(f"({_ASIDES[table_name]})", style="dim")
-    if meaning:
+    if explain and table_name in TABLES:
         titles = dict(zip(shown_columns, _column_headings(rows, shown_columns), strict=True))
         meanings = [
-            f"  {titles[column].partition(' (')[0]}: {text}"
+            f"  {titles[column].partition(' (')[0]}: {_meaning_of_values(text, {row.get(column) for row in rows})}"
             for column, text in meaning.items()
             if not is_column_a_line and column not in _KNOWN_COLUMNS
         ]
@@ -203,6 +206,17 @@ def _column_meanings(table_name: str, shown_columns: Sequence[str]) -> dict[str,
     """What the columns of a table of the schema mean; empty for other tables."""
     table = TABLES.get(table_name)
     return {c.name: c.meaning for c in table.columns if c.name in shown_columns} if table is not None else {}
+
+
+def _meaning_of_values(meaning: str, values: set[Any]) -> str:
+    """The meaning of a column; of one that lists its words, `a (...) | b | c, d`, those that these rows have."""
+    first, *others = meaning.split(" | ")
+    subject, colon, word = first.partition(": ")
+    if not others or not re.match(r"[\w-]+(?: \(|\Z)", word):
+        subject, colon, word = "", "", first
+    parts = [word, *others]
+    present = [part for part in parts if not values.isdisjoint(re.split(", |: ", part.partition(" (")[0]))]
+    return f"{subject}{colon}{' | '.join(present or parts)}"
 
 
 def _number_short_names(
@@ -252,7 +266,8 @@ def _show_runs(
 
 def _show_rows(
     out: Console, title: str, rows: Sequence[Mapping[str, Any]], shown_columns: Sequence[str], order: Sequence[str]
-) -> None:
+) -> list[str]:
+    """Print a table; the columns that it has."""
     fitted, cells = _fitted_table(title, rows, shown_columns, order)
     everywhere: list[str] = []
     if fitted.hidden_headings(out.width):  # what is the same in every row is printed once
@@ -270,7 +285,11 @@ def _show_rows(
         fitted, _ = _fitted_table(title, rows, shown_columns, order)
     out.print(fitted)
     if everywhere:
-        out.print("(in each of these rows: " + ", ".join(everywhere) + ")", style="dim")
+        out.print(f"(in each of these rows: {first_names(everywhere, _NAMED)})", style="dim")
+    hidden = {*fitted.hidden_headings(out.width)}
+    return [
+        c for c, head in zip(shown_columns, _column_headings(rows, shown_columns), strict=True) if head not in hidden
+    ]
 
 
 def _fitted_table(
@@ -373,8 +392,9 @@ _FULL_SHARE = 101.0  # per cent: printed shares are rounded
 
 
 def show_report(
-    out: Console, report: Report, max_rows: int, reported: Merged, *, kernels: bool = True, explain: bool = False
-) -> None:
+    out: Console, report: Report, max_rows: int, reported: Merged, *, kernels: bool = True, explain: bool = False,
+    notes: bool = True,
+) -> None:  # fmt: skip
     """Print a report: its problems and the first rows of each table, without columns that have no values.
 
     Args:
@@ -384,6 +404,7 @@ def show_report(
         reported: The problems that were printed before; those of this report are added.
         kernels: Whether metrics, launches and rules are one row a kernel instead.
         explain: Whether what the tables and their columns mean follows.
+        notes: Whether its notes are printed, which are of the whole report.
     """
     tool_text = " ".join(str(p) for p in (report.tool, report.tool_version) if p) or "unknown"
     out.print(
@@ -391,6 +412,8 @@ def show_report(
         style="bold",
     )
     for problem in report.problems:
+        if LABELS[problem.level] == LABELS["note"] and not notes:
+            continue
         if not reported.add(report.path, problem.level, problem.message, problem.fix):
             continue
         position = f"line {problem.line}: " if problem.line else ""

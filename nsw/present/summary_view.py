@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.rules.hits import Reports
     from nsw.analysis.summary import Summary
 
 
@@ -395,8 +396,9 @@ def _finding_fields(finding: Finding) -> dict[str, Any]:
 
 _LINES: Final = 24  # of the first screen, on a low terminal and where there is none
 _FINDINGS: Final = 5
-_LEAST_FINDINGS: Final = 3  # printed in any case: what to do is worth more than a short screen
+_LEAST_FINDINGS: Final = 3  # printed where no terminal scrolls the headline away
 _FEWEST: Final = 4  # rows of the table, however much is around it
+_FEWEST_ON_TERMINAL: Final = 2  # whose rows may have several lines, and whose headline is to stay in sight
 _PROVING: Final = 4  # cases of a command
 
 
@@ -426,10 +428,10 @@ def show_summary(
     if campaign is not None:
         rows_command = partial(_whole_table_command, f"{campaign}{selected}")
         if len(summary.cases) > 1:
-            proof = partial(_evidence_command, campaign, rereadable=summary.rereadable)
+            proof = partial(_evidence_command, campaign, reports=summary.reports)
             last_line = _commands_for_cases(campaign, summary, blocks)
         else:  # which proves its sentences itself, but for the timeline and the counters
-            proof = partial(_only_case_command, campaign, rereadable=summary.rereadable)
+            proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command)
 
@@ -476,21 +478,21 @@ def _command_for_case(campaign: str, summary: Summary, drawable_cases: Collectio
     return None
 
 
-def _reread_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+def _reread_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
     """The command that measures what old tables lack, where it can."""
-    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and rereadable else None
+    return f"nsw reread {campaign}" if finding.cause == "gaps-unmeasured" and reports == "readable" else None
 
 
-def _only_case_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+def _only_case_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
     """The command that shows what the screen of a case does not: what old tables lack, and its slow iterations."""
     if finding.cause in {"slow-iteration", "periodic-slow-iteration"}:
         return f"nsw summarize {campaign} --case {shlex.quote(finding.cases[0])} --table iterations"
-    return _reread_command(campaign, finding, rereadable=rereadable)
+    return _reread_command(campaign, finding, reports=reports)
 
 
-def _evidence_command(campaign: str, finding: Finding, *, rereadable: bool) -> str | None:
+def _evidence_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
     """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
-    if reread := _reread_command(campaign, finding, rereadable=rereadable):
+    if reread := _reread_command(campaign, finding, reports=reports):
         return reread
     cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
     chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)
@@ -511,8 +513,8 @@ def show_first_screen(
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
-    The first three findings are printed in any case, and some of the table: further rows and findings go, with their
-    number.
+    A terminal keeps the headline in sight: it gets the first finding and some of the table in any case, and what else
+    fits. Elsewhere the first three findings are printed. What has no room goes with its number; `--full` has all notes.
 
     Args:
         out: Where to.
@@ -522,7 +524,7 @@ def show_first_screen(
         last_line: Below that.
         rows_command: The command that prints every row of a table.
     """
-    room = max(_LINES, out.height - 1) if out.is_terminal else _LINES
+    room = max(_LINES, out.height) - 1 if out.is_terminal else _LINES  # less the line of the prompt
     first_blocks = [block for block in blocks if block.shown == "always"]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
@@ -536,18 +538,23 @@ def show_first_screen(
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
-    for block in first_blocks:
-        if isinstance(block, Table):
-            printed[id(block)] = _limit_table_lines(
-                out, block, room - lines - first, rows_command(block) if rows_command else None
-            )
-            lines += printed[id(block)].count("\n")
+    tables = [block for block in first_blocks if isinstance(block, Table)]
+    if out.is_terminal:
+        least = sum(_limit_table_lines(out, table, 0, "", _FEWEST).count("\n") for table in tables)
+        for aside in reversed([block for block in around if isinstance(block, Note) and block.tone == "aside"]):
+            if lines + least + first > room:
+                lines -= printed.pop(id(aside)).count("\n")
+    for table in tables:
+        whole = rows_command(table) if rows_command else None
+        fewest = _FEWEST_ON_TERMINAL if out.is_terminal else _FEWEST
+        printed[id(table)] = _limit_table_lines(out, table, room - lines - first, whole, fewest)
+        lines += printed[id(table)].count("\n")
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
     for at, (text, command) in enumerate(sentences):
         lines += sum(_count_terminal_lines(out, part) for part in (text, command) if part)
-        if lines > room and at >= _LEAST_FINDINGS:
+        if lines > room and at >= (1 if out.is_terminal else _LEAST_FINDINGS):
             break
         out.print(text, soft_wrap=True)
         if command:
@@ -570,7 +577,7 @@ def _count_terminal_lines(out: Console, text: str) -> int:
     return sum(max(1, -(-cell_len(line) // out.width)) for line in _wrap(out, text).split("\n"))
 
 
-def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None) -> str:
+def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> str:
     """A table of at most so many lines: its last rows go, and their number is printed with the command that has them.
 
     Of shares that add up downwards the last row, idle time, stays.
@@ -592,9 +599,9 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
             text += _render_block(out, Note("rows", f"({plural(left, 'row')} more{remedy})"))
         printed_lines = text.count("\n")
         over = printed_lines - lines
-        if over <= 0 or rows <= _FEWEST:
+        if over <= 0 or rows <= fewest:
             return text
-        rows = max(_FEWEST, rows - max(1, over * rows // printed_lines))  # a row may have several lines
+        rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
 
 
 def _render_block(out: Console, block: Block) -> str:

@@ -51,7 +51,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def screen(summary, monkeypatch, *, full=False, columns=100, lines=24):
+def screen(summary, monkeypatch, *, full=False, columns=100, lines=60):
     """The lines of an answer on a terminal."""
     for name, value in (("COLUMNS", str(columns)), ("LINES", str(lines)), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)

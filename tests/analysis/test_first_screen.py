@@ -245,9 +245,9 @@ def test_below_idle_time_whose_gaps_old_tables_lack_stands_the_command_that_read
     tables = {"gpu_summary": kernels, "phase_summary": kernels, "iterations": rows}
     data = CampaignData("sums-20261124-160605-5a9e", "s", None, [timeline()], tables)
     printed = []
-    for rereadable in (True, False):
+    for reports in ("readable", "absent"):
         stream = io.StringIO()
-        answer = summarize(replace(data, rereadable=rereadable), ReportRequest())
+        answer = summarize(replace(data, reports=reports), ReportRequest())
         show_summary(console(stream), answer, full=False, campaign="sums")
         printed.append(stream.getvalue())
     assert "\n  `nsw reread sums`\n" in printed[0]

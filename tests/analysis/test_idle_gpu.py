@@ -798,7 +798,7 @@ def test_of_tables_made_before_gaps_were_measured_only_that_is_said():
     _, (text,) = told([KERNELS, LAUNCHES], [idle(gap=2 * MS)])
     assert text == (
         "The GPU is idle 68 % of an iteration of 4 ms: its tables were made before gaps were measured. Record the timeline"
-        " again; or `nsw reread` where the reports are, and an nsys for them (on PATH, or named by NSW_NSYS)."
+        " again."
     )
 
 

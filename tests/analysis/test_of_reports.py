@@ -439,3 +439,12 @@ def test_of_iterations_with_nccl_it_is_told_what_of_them_it_takes_alone():
     )
     assert headline == "a.txt: an iteration takes 1.000 ms, NCCL alone takes 9 % of it"
     assert [row[0] for row in rows] == ["k", "NCCL alone", "the rest", "GPU idle"]
+
+
+@pytest.mark.parametrize(("kernels", "is_joined"), [(("k",), True), (("k", "m"), False), ((), None)])
+def test_counters_that_are_of_no_timeline_are_named(kernels, is_joined):
+    timeline = ReadReport("t.sqlite", {"gpu_summary": [gpu_row("k", 9 * MS) | {"kind": "kernel"}]})
+    counters = [ReadReport("c.csv", {}, tuple(replace(KERNEL, name=name, short_name=name) for name in kernels))]
+    summary = summarize_reports("all", [timeline, *(counters if kernels else ())])
+    assert (summary.note is None) is (is_joined is not False)
+    assert is_joined is not False or summary.note.startswith("Not joined with a timeline: c.csv (")

@@ -56,6 +56,18 @@ def test_several_campaigns_are_one_table(demo, home, here):
     assert {row["gpus"] for row in rows(demo("query", BY_CASE, "--json"))} == {4}  # the newest alone
 
 
+def test_tables_without_a_ledger_are_asked_for_by_their_folder_and_by_its_name(demo, home, here):
+    (campaign,) = home.glob("campaigns/*")
+    alone = home / "campaigns" / "alone"
+    alone.mkdir()
+    (campaign / "tables").rename(alone / "tables")
+    asked = "select count(*) as n from gpu_summary"
+    by_name, by_path = (rows(demo("query", asked, name, "--json")) for name in ("alone", str(alone)))
+    assert by_name == by_path
+    assert by_name[0]["n"] > 10
+    assert "`nsw query 'SELECT ...' campaigns/alone` reads" in demo("summarize", "alone").err
+
+
 def test_csv_and_the_terminal_have_the_columns_in_their_order(demo, home, here):
     said = demo("query", BY_CASE, "--format", "csv", "-o", "a.csv")
     assert said.code == 0, said.err
@@ -110,6 +122,8 @@ WRONG = {
     "select 'é',\n  totl_ns\nfrom gpu_summary": ("SQL:2:3: ", "  2 |   totl_ns\n    |   ^^^^^^^\n", "'total_ns'"),
     "select batsh from figures": ("SQL:1:8: ", "^^^^^", "did you mean 'batch'?"),
     "select * from gpu_sumary": ("SQL:1:15: Table with name gpu_sumary", "^^^^^^^^^^", "did you mean 'gpu_summary'?"),
+    "select * from kernels": ("SQL:1:15: ", "`nsw summarize --table kernels`", "a query has `launches` and `metrics`"),
+    "select case_id from figures": ("SQL:1:8: ", "a query has `run`", "a column a parameter"),
     "alexnet": ("'alexnet' is no SELECT", "the SELECT comes first", ""),
     "selct 1": ("SQL:1:1: syntax error", "^", ""),
     "select name, sum(value)\nfrom figures": ("SQL:1:8: ", "^", "GROUP BY list"),

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from nsw.present import terminal
-from nsw.present.rows_view import COUNTS, important_columns, show_rows
+from nsw.present.rows_view import COUNTS, _meaning_of_values, important_columns, show_rows
 from nsw.present.status_view import RUN_COLUMNS
 from nsw.present.terminal import console
 from nsw.tables.schema import TABLES
@@ -291,3 +291,32 @@ def test_one_row_that_does_not_fit_has_a_line_a_column_with_its_meaning(monkeypa
     again = Screen(terminal=False)
     show_rows(console(again), "t", [row, other], columns, table_name="gpu_use", explain=True)
     assert "columns are hidden" in again.getvalue()
+
+
+def test_of_a_column_of_words_those_that_are_printed_are_explained():
+    """Each word alone has its own explanation, and no other's; all words together have the whole text."""
+    for column in (column for table in TABLES.values() for column in table.columns if " | " in column.meaning):
+        words = [re.split(r" \(|, |: ", part)[0] for part in column.meaning.split(" | ")]
+        assert _meaning_of_values(column.meaning, {"no such word"}) == column.meaning
+        for word in words[1:-1]:
+            text = _meaning_of_values(column.meaning, {word})
+            assert word in text
+            assert " | " not in text
+    gaps = next(column for column in TABLES["gaps"].columns if column.name == "cause")
+    said = "what the next operation waited for: launch (the host launched it late)"
+    assert _meaning_of_values(gaps.meaning, {"launch"}) == said
+
+
+def test_meanings_are_those_of_printed_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    rows = [
+        {"host": "a", "pid": 1, "device": 0, "phase": "steady", "cause": cause, "length": "short", "gaps": 1 + at,
+         "total_ns": 100 * at, "opening": 0}
+        for at, cause in enumerate(("launch", "value"))
+    ]  # fmt: skip
+    stream = Screen(terminal=True)
+    show_rows(console(stream), "gaps", rows, TABLES["gaps"].column_names, table_name="gaps", explain=True)
+    text = stream.getvalue()
+    shown = text.partition("\n\n")[0]
+    for line in text.partition("gaps: times")[2].splitlines():
+        assert not (name := re.match(r"  (\w+): ", line)) or name[1] in shown

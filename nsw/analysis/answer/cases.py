@@ -18,7 +18,7 @@ from nsw.analysis.blocks import (
     names_with_column,
 )
 from nsw.analysis.pipeline import pipeline_text
-from nsw.analysis.rules.profiler_cost import profiler_slowdown, time_without_profiler
+from nsw.analysis.rules.profiler_cost import recorded_span_text, time_without_profiler
 from nsw.analysis.single_case import time_by_kernel_class
 from nsw.quantities import duration, number, percent
 from nsw.tables.names import number_repeated_names
@@ -245,7 +245,7 @@ def _phase_blocks(case: CaseSummary) -> list[Block]:
     spent = time_without_profiler(case)
     basis = "mean" if spent is not None and spent.is_mean else "median"
     unprofiled = ""
-    if profiler_slowdown(case) > 1 and spent is not None and spent.span_ns is not None and not spent.is_mean:
+    if spent is not None and not spent.is_mean and recorded_span_text(case):
         unprofiled = f" ({duration(spent.span_ns)} without the idle time that the profiler adds)"
     text = (
         f"{plural(iterations.count, 'iteration')} ({iteration_detection_text(iterations)}{process_note}): median"

@@ -33,7 +33,8 @@ _GB: Final = 1e9
 _COUNTED: Final = frozenset({"inst", "request", "sector", "transaction"})  # units of what did not happen where it is 0
 
 # of hundreds of metrics those that the first screen speaks of and no usual column tells
-_SPOKEN_OF: Final = ("gld_efficiency", "gst_efficiency", "warp_execution_efficiency")
+_OF_MOVED: Final = ("gld_efficiency", "gst_efficiency")
+_SPOKEN_OF: Final = (*_OF_MOVED, "warp_execution_efficiency")
 # what the usual columns tell already
 _USUAL_METRICS: Final = frozenset(
     {
@@ -78,8 +79,8 @@ _COLUMNS: Final[Mapping[Column, Callable[[KernelRow], Cell]]] = {
     Column("share_pct", "share", "%"): lambda k: k.share_pct,
     Column("launches", "launches", "count"): lambda k: k.launches,
     Column("measured", "measured", "count"): lambda k: k.measured if k.measured != k.launches else None,
-    Column("sm_pct", "SM", "%"): lambda k: k.sm_pct,
-    Column("memory_pct", "memory", "%"): lambda k: k.memory_pct,
+    Column("sm_pct", "SM of peak", "%"): lambda k: k.sm_pct,
+    Column("memory_pct", "memory of peak", "%"): lambda k: k.memory_pct,
     Column("dram_gb_per_s", "DRAM (GB/s)", "GB/s"): (
         lambda k: None if k.dram_bytes_per_s is None else k.dram_bytes_per_s / _GB
     ),
@@ -124,7 +125,7 @@ def kernel_table_blocks(
     if len(others) > _MAX_OTHER_METRICS:
         others = [name for name in _SPOKEN_OF if name in others]
     cells = {column: [cell(k) for k in top] for column, cell in _COLUMNS.items()}
-    cells |= {metric_column(name): [k.metrics.get(name) for k in top] for name in others}
+    cells |= {metric_column(name): [_metric_cell(k, name) for k in top] for name in others}
     cells = {column: values for column, values in cells.items() if any(value is not None for value in values)}
     names = number_repeated_names([k.short_name for k in kernels])[: len(top)]
     blocks: list[Block] = [
@@ -151,6 +152,12 @@ def kernel_table_blocks(
         text = f"({plural(len(rest), 'kernel')} more{share}: --format json has all)"
         blocks.append(Note("kernels", text, tone="aside", case=case, shown=visibility))
     return blocks
+
+
+def _metric_cell(kernel: KernelRow, name: str) -> float | None:
+    """A metric of a kernel; of a share of what it moves 0 % is no access."""
+    value = kernel.metrics.get(name)
+    return value or None if name in _OF_MOVED else value
 
 
 def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> list[Block]:

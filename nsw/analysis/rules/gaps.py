@@ -6,14 +6,16 @@ host's own work. What a remedy saves is bounded by what the host would then take
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import MOSTLY, Hit, detect_framework
+from nsw.analysis.rules.hits import MOSTLY, Hit, Reports, detect_framework, gpu_copy_direction, iteration_count
 from nsw.analysis.rules.idle_causes import (
+    EACH,
     GAP_WORDS,
     IDLE_TIME,
     PART,
@@ -50,6 +52,7 @@ _WORTH_PCT: Final = 8.0  # of an iteration
 _NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _VERY_MANY: Final = 1000  # of an iteration: so many short operations are launched one by one
+_VALUE: Final = 4096  # bytes: larger copies to the host are results
 _LAUNCH_NS: Final = 20e3  # a framework's launch takes no longer: neither do a short operation and the gap behind it
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
@@ -175,13 +178,13 @@ def remove_profiler_slowdown(idle: IdleGpu, slowed: float) -> IdleGpu:
     )
 
 
-def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False) -> list[Hit]:
+def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absent") -> list[Hit]:
     """What the GPU that is idle most waits for, each cause that is worth a sentence.
 
     Args:
         case: The case.
         slowed: How many times the profiler slowed it.
-        rereadable: Whether its reports can be read again here, which measures gaps.
+        reports: Whether its reports can be read again here, which measures gaps.
     """
     if case.idle_gpu is None:
         return []
@@ -203,7 +206,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
-        return [_unmeasured_gaps_hit(case, idle, base, rereadable=rereadable)]
+        return [_unmeasured_gaps_hit(case, idle, base, reports)]
     hits = []
     worth = [cause for cause in found if _is_worth_a_sentence(idle, cause)]
     launches_ns = max((cause.saved_ns for cause in worth if cause.cause == "launch-bound"), default=0.0)
@@ -235,7 +238,7 @@ def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
     return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct
 
 
-def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereadable: bool) -> Hit:
+def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, reports: Reports) -> Hit:
     """A GPU that is idle, where no gap or no call says why: many short operations say that launches do."""
     idle_pct = 100 - idle.busy_pct
     size = f"{idle_pct:.0f} % idle"
@@ -252,14 +255,44 @@ def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, *, rereada
             f"{base}: probably launch-bound: {launches} an iteration, {format_ns(gap_ns)} apart ({why})",
             known.remedy(detect_framework(case)), size, "iterations",
         )  # fmt: skip
+    alike = f"{base}: probably"
+    allocations = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)}
+    if allocations and (took := min(sum(allocations.values()), idle.idle_ns)) >= PART * idle.idle_ns:
+        known = causes()["allocation-in-loop"]
+        return Hit(
+            known.id, case.id, 100 * took / idle.med_ns, f"probably allocates and frees {format_ns(took)}", known.do,
+            f"{alike} allocation, {_largest_calls_text(allocations)}; {why}", known.remedy(detect_framework(case)),
+            size, "api",
+        )  # fmt: skip
+    if idle.calls and (values := _values_read_back(case, idle)):
+        known = causes()["scalar-reads"]
+        return Hit(
+            known.id, case.id, idle_pct, f"probably reads {values:.0f} values back an iteration", known.do,
+            f"{alike} {values:.0f} values of a few bytes that the host reads back an iteration ({why})",
+            known.remedy(detect_framework(case)), size, "copies",
+        )  # fmt: skip
     known = causes()["gaps-unmeasured"]
-    what, do, advice = "gaps not measured", known.do, known.remedy()
+    what, do, advice = "gaps not measured", known.do, "Record the timeline again."
     if idle.gaps:
         what, do, advice = "no CUDA calls recorded", "record CUDA calls", "Record them: `nsys profile --trace=cuda`."
-    elif rereadable:
-        do, advice = "read its reports again", "`nsw reread` reads the reports again and measures them."
+    elif reports == "readable":
+        do, advice = "nsw reread", "`nsw reread` reads the reports again and measures them."
+    elif reports == "unreadable":
+        do = "nsw reread, with an nsys"
+        advice = "`nsw reread` measures them, with an nsys for the reports (on PATH, or named by NSW_NSYS)."
     return Hit("gaps-unmeasured", case.id, idle_pct, f"idle {idle_pct:.0f} %, {what}", do, f"{base}: {why}",
                advice, size, "iterations")  # fmt: skip
+
+
+def _values_read_back(case: CaseSummary, idle: IdleGpu) -> float:
+    """How many copies of a few bytes to the host an iteration has; 0 where they are few beside its operations."""
+    small = sum(
+        copy.calls
+        for copy in case.copies
+        if gpu_copy_direction(copy.name) == "from" and (copy.total_bytes or math.inf) <= _VALUE * copy.calls
+    )
+    values = small / max(iteration_count(case), 1)
+    return values if values >= EACH * idle.operations else 0.0
 
 
 def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict[str, float]:
@@ -395,12 +428,15 @@ def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCaus
     allocations = {name: ns for name, ns in idle.calls.items() if _ALLOCATES.match(name)} if kind == "allocate" else {}
     if allocations:
         took = min(took, sum(allocations.values()))  # a gap may hold copies too
-    largest = sorted(allocations, key=lambda name: -allocations[name])
-    much = [name for name in largest if allocations[name] >= PART * sum(allocations.values())]
-    listed = " and ".join(f"{name} ({format_ns(allocations[name])} an iteration)" for name in much[:2])
-    most = f", most in {listed}" if listed else ""
+    most = f", most in {_largest_calls_text(allocations)}" if allocations else ""
     return IdleCause(cause, took, f"{text.replace('memory', '').strip()} {format_ns(took)}",
                      f"for {format_ns(took)} of {IDLE_TIME} the host {text}{most}")  # fmt: skip
+
+
+def _largest_calls_text(calls: Mapping[str, float]) -> str:
+    """The one or two calls that take much of the time of all, each with its ns an iteration."""
+    much = [name for name in sorted(calls, key=lambda name: -calls[name]) if calls[name] >= PART * sum(calls.values())]
+    return " and ".join(f"{name} ({format_ns(calls[name])} an iteration)" for name in much[:2])
 
 
 def _loading_gap_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:

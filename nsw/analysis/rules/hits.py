@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.rules.causes import causes
 from nsw.metrics import find_chip
@@ -26,12 +26,15 @@ __all__ = [
     "WORTH_PCT",
     "Context",
     "Hit",
+    "Reports",
     "compute_capability",
     "detect_framework",
     "gpu_copy_direction",
     "iteration_count",
     "make_hit",
 ]
+
+Reports = Literal["readable", "unreadable", "absent"]  # the reports of timelines, by the nsys that is here
 
 WORTH_PCT: Final = 8.0  # of an iteration
 COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
@@ -110,14 +113,14 @@ class Context:
 
     Attributes:
         copies: The fastest copies in each direction, byte/s with the case that has them.
-        rereadable: Whether its reports can be read again here.
+        reports: Whether its reports can be read again here.
     """
 
     copies: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    rereadable: bool = False
+    reports: Reports = "absent"
 
     @classmethod
-    def from_cases(cls, cases: Sequence[CaseSummary], *, rereadable: bool = False) -> Context:
+    def from_cases(cls, cases: Sequence[CaseSummary], *, reports: Reports = "absent") -> Context:
         """That of a campaign's cases."""
         best: dict[str, tuple[float, str]] = {}
         for case in cases:
@@ -125,7 +128,7 @@ class Context:
                 key = gpu_copy_direction(copy.name)
                 if key and copy.bytes_per_s and copy.bytes_per_s > best.get(key, (0.0, ""))[0]:
                     best[key] = copy.bytes_per_s, case.id
-        return cls(best, rereadable)
+        return cls(best, reports)
 
 
 def gpu_copy_direction(name: str) -> str:

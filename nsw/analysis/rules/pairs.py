@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.difference import Operation, changes_by_operation
+from nsw.analysis.groups import group_by
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import reportable_remarks
+from nsw.analysis.rules.hits import ALL_TIME, Hit
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import change_of_speed, format_ns, format_sum_and_parts, is_factor
 from nsw.wording import first_names
@@ -30,6 +33,7 @@ __all__ = [
     "cold_start_findings",
     "contradicted_figures",
     "counter_changes_text",
+    "raise_gains_to_siblings",
     "scaling_loss_findings",
     "variant_findings",
 ]
@@ -46,6 +50,8 @@ _GREW: Final = 0.15  # of what computing takes longer: a kernel that is named fo
 _KERNELS_THAT_GREW: Final = 2
 _LONGEST_NAME: Final = 48
 _COMPUTING, _IDLE = "computing", "idle"
+_KERNELS: Final = "kernels"  # the table of hits whose gain is of the kernels' time
+_SCATTER_PCT: Final = 5.0  # of the time: what runs may differ by
 _SAME_WORK: Final = 1.5  # times by which the gains of figure and iteration differ at most
 
 
@@ -86,6 +92,37 @@ def cases_with_void_ratio(variants: Sequence[Variant], cases: Mapping[str, CaseS
     void = contradicted_figures(variants, cases)
     of_pairs = {v.case_id for base, v in _baseline_variant_pairs(variants) if base.case_id in void or v.case_id in void}
     return frozenset({*void, *of_pairs})
+
+
+def raise_gains_to_siblings(
+    hits: Mapping[str, Sequence[Hit]], variants: Sequence[Variant], cases: Mapping[str, CaseSummary]
+) -> dict[str, list[Hit]]:
+    """The hits of each case, the first with what the fastest variant without its cause gains, where that is more.
+
+    Args:
+        hits: Of each case, the weightiest first.
+        variants: All.
+        cases: Their cases.
+    """
+    raised = {case: [*case_hits] for case, case_hits in hits.items()}
+    void = cases_with_void_ratio(variants, cases)
+    for series in group_by(variants, lambda variant: repr(variant.series)).values():
+        figures = {v.case_id: 1 / v.ratio for v in series if v.ratio and v.case_id not in void}
+        kernels_ns = {v.case_id: ns for v in series if (ns := _kernel_ns_by_counters(cases[v.case_id]))}
+        alike = len({_launch_count(cases[case]) for case in kernels_ns}) == 1
+        for variant in series:
+            first = next(iter(hits.get(variant.case_id, ())), None)
+            if first is None or not first.is_curable:
+                continue
+            is_of_kernels = alike and first.table == _KERNELS and first.gain_of != ALL_TIME
+            times = kernels_ns if is_of_kernels else figures
+            fastest = min(times, key=lambda case: times[case], default="")
+            gain = 100 * (1 - times[fastest] / times[variant.case_id]) if variant.case_id in times else 0.0
+            if gain <= first.gain_pct + _SCATTER_PCT or any(h.cause == first.cause for h in hits.get(fastest, ())):
+                continue
+            base = f"{first.gain_of if is_of_kernels else ALL_TIME} ({fastest} takes so much less)"
+            raised[variant.case_id][0] = replace(first, gain_pct=gain, gain_of=base, cured_case=fastest)
+    return raised
 
 
 def _kernel_ns_by_counters(case: CaseSummary) -> float | None:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.comparison import is_time_unit
 from nsw.analysis.spent import Spent, remove_profiler_idle_time
+from nsw.quantities import duration
 
 if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.figures import Figure
 
-__all__ = ["least_gpu_busy_pct", "profiler_slowdown", "time_without_profiler"]
+__all__ = ["least_gpu_busy_pct", "profiler_slowdown", "recorded_span_text", "time_without_profiler"]
 
 _A_TIME: Final = re.compile(r"(?:/|\bper )\s*(?:s|secs?|seconds?|min|minutes?|h|hours?)$|\bs\^?-1$", re.IGNORECASE)
 
@@ -56,3 +57,10 @@ def least_gpu_busy_pct(case: CaseSummary) -> float | None:
 def time_without_profiler(case: CaseSummary) -> Spent | None:
     """Where the time of a case goes, as without the profiler."""
     return case.spent and remove_profiler_idle_time(case.spent, profiler_slowdown(case))
+
+
+def recorded_span_text(case: CaseSummary) -> str:
+    """How long an iteration is in the report's own tables; empty: as long as without the profiler."""
+    corrected = time_without_profiler(case)
+    texts = [duration(spent.span_ns) for spent in (case.spent, corrected) if spent is not None]
+    return f" ({texts[0]} as recorded)" if len({*texts}) > 1 else ""

@@ -23,7 +23,7 @@ from nsw.analysis.rules import (
     stragglers,
     timeline,
 )
-from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, Context, Hit
+from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, Context, Hit, Reports
 from nsw.errors import NswError
 from nsw.resources import entry_points_of
 from nsw.wording import first_names
@@ -70,17 +70,17 @@ _SMALL: Final = 0.03  # of the largest gain, below which another finding distrac
 _SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
 
 
-def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False) -> dict[str, list[Hit]]:
+def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absent") -> dict[str, list[Hit]]:
     """What every rule says of each case, the weightiest first.
 
     Args:
         cases: The cases.
-        rereadable: Whether their reports can be read again here.
+        reports: Whether their reports can be read again here.
 
     Raises:
         NswError: A rule of another package failed.
     """
-    context = Context.from_cases(cases, rereadable=rereadable)
+    context = Context.from_cases(cases, reports=reports)
     found: dict[str, list[Hit]] = {}
     rules = [*_all_rules()] if cases else []
     for case in cases:

@@ -151,7 +151,7 @@ def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
 
 
 def _idle_gpu_hits(case: CaseSummary, context: Context) -> list[Hit]:
-    return idle_gpu_hits(case, profiler_slowdown(case), rereadable=context.rereadable)
+    return idle_gpu_hits(case, profiler_slowdown(case), reports=context.reports)
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], list[Hit]]]] = {"idle": _idle_gpu_hits}
