@@ -32,6 +32,7 @@ from nsw.readers.messages import known_problems_in_file
 from nsw.readers.model import Options, Report
 from nsw.readers.nsys.export.binary import is_readable
 from nsw.readers.program_figures import read_figure_rows
+from nsw.recipe.passes import drawn_ranks, is_share
 from nsw.recipe.units import show_value
 from nsw.tables import full_rows as table_rows
 from nsw.wording import first_names, plural
@@ -588,6 +589,8 @@ def expected_ranks(recipe: Recipe, pass_name: str, local_ranks: Mapping[int, int
     ranks = counted_ranks(pass_, each=True) if pass_.kind == "counters" else pass_.ranks
     if ranks == "first":
         return frozenset({0})
+    if is_share(ranks):
+        ranks = drawn_ranks(ranks, len(local_ranks), recipe.name) if local_ranks else "all"
     if not isinstance(ranks, str):
         return frozenset(ranks or ())
     profiled = (rank for rank, local in local_ranks.items() if ranks == "all" or local == 0)

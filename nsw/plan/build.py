@@ -280,6 +280,7 @@ class _Builder:
                 continue
             if isinstance(pass_, CountersPass):
                 self.notes |= dict.fromkeys(counters.counters_notes(pass_, tool, self._chip))
+            self.notes |= dict.fromkeys(done.notes)
             run = self._draft_run(program, pass_, tool, done)
             run = replace(run, resources=limit, needs=f"{case.id}.{source}" if source else "")
             runs += self._repeat_run(run, pass_)

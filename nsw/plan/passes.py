@@ -24,8 +24,9 @@ from nsw.plan.model import Resources, SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load_profiler
 from nsw.profilers.cprofile import is_python_interpreter
 from nsw.profilers.model import CHOSEN, Counting
-from nsw.recipe.passes import AUTO, SecondStage, profiler_modules
+from nsw.recipe.passes import AUTO, SecondStage, drawn_ranks, is_share, profiler_modules
 from nsw.recipe.units import Fault, as_text
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,21 +37,26 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseProgram", "profile_pass"]
 
+_RANKS_IN_NOTE = 32
+
 
 def check_ranks(ranks: str | Sequence[int], launch: Launch, *, each: bool) -> None:
     """See that the named processes can be told from the others.
 
     Args:
-        ranks: `all`, `first`, `node`, or the ranks.
+        ranks: `all`, `first`, `node`, a share such as `5%`, or the ranks.
         launch: The launcher.
         each: Whether each of its processes gets a profiler of its own.
 
     Raises:
-        Fault: They cannot, or there is no such rank.
+        Fault: They cannot, there is no such rank, or nobody knows of how many ranks the share is.
     """
     if ranks == "all":
         return
     total = launch.layout.total
+    if is_share(ranks) and total is None:
+        message = f"nsw does not know how many processes this launcher starts, of which {ranks} would be drawn"
+        raise Fault(message, hint="write a list of ranks")
     missing_ranks = [] if isinstance(ranks, str) or total is None else [r for r in ranks if r >= total]
     if missing_ranks:
         existing = "there is one process, rank 0" if total == 1 else f"the ranks are 0 to {(total or 0) - 1}"
@@ -113,6 +119,13 @@ def profile_pass(
     each = _is_each_profiled(profiler, pass_, launch, inside)
     ranks = counting.counted_ranks(pass_, each=each) if pass_.kind == "counters" else pass_.ranks
     check_ranks(ranks, launch, each=each)
+    notes: tuple[str, ...] = ()
+    if is_share(ranks):
+        total = launch.layout.total or 1
+        share, ranks = ranks, drawn_ranks(ranks, total, recipe.name)
+        several = "ranks" if len(ranks) > 1 else "rank"
+        names = first_names([str(rank) for rank in ranks], _RANKS_IN_NOTE)
+        notes = (f"{pass_.name}: {share} of {plural(total, 'rank')} profiled: {several} {names}",)
     if pass_.kind == "counters" and (reason := counting.replay_fault(pass_, launch, each=each)) is not None:
         return tool, Profiled(impossible=reason)
     tools = () if in_image else _folders_to_bind(profiler, path, box)
@@ -125,9 +138,10 @@ def profile_pass(
         reduce_there=reduces_in_tasks(site) and not in_image,
     )
     hides_secrets = tool in RECORD_ENVIRONMENT
-    return tool, _nest_profiler(
+    done = _nest_profiler(
         started, profiler, request, ranks, hides_secrets=hides_secrets, each=each, in_image=in_image, tools=tools
     )
+    return tool, replace(done, notes=notes)
 
 
 def _nest_profiler(

@@ -105,7 +105,8 @@ class Profiled:
 
     `reports` are shell patterns relative to the run's folder; `after` are commands to run once it ended; `reduction`
     is a command that reduces the reports of such a run, in the folder of a task of its own: its last word is the run.
-    `before` are functions of the job's machinery that the profiler needs on each node.
+    `before` are functions of the job's machinery that the profiler needs on each node. `notes`: what a person should
+    know of it.
     """
 
     command: tuple[str, ...] = ()
@@ -114,6 +115,7 @@ class Profiled:
     reduction: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     impossible: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Profiler(Protocol):

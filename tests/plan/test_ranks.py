@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from nsw.launchers.model import command_of_rank
+from nsw.recipe.passes import drawn_ranks
 from tests.jobs import in_a_job
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
@@ -53,6 +54,27 @@ def test_the_named_processes_run_under_the_profiler_and_the_others_alone(planner
     for rank in range(4):
         told = said(of_ranks(command), of, rank, each=2)
         assert told.startswith("profile ") if str(rank) in named else told == "prog.py\n"
+
+
+def test_a_share_of_the_ranks_is_drawn_by_the_recipes_name_and_named_in_the_plan(planner):
+    app = APP.replace("KIND", "srun").replace("4", "256")
+    plan = planner.plan(recipe(app, "5%"), tools={"nsys": "echo"})
+    drawn = drawn_ranks("5%", 256, "t")
+    assert (len(drawn), len({*drawn})) == (13, 13)
+    assert f"timeline: 5% of 256 ranks profiled: ranks {', '.join(map(str, drawn))}" in plan.notes
+    words = of_ranks(plan.runs[1].command)
+    assert said(words, "srun", drawn[3]).startswith("profile ")
+    assert said(words, "srun", next(rank for rank in range(256) if rank not in drawn)) == "prog.py\n"
+    assert {*drawn} < {*drawn_ranks("10%", 256, "t")}
+    assert drawn != drawn_ranks("5%", 256, "u")
+    assert len(drawn_ranks("0.1%", 256, "t")) == 1
+    assert drawn_ranks("100%", 4, "t") == [0, 1, 2, 3]
+
+
+def test_a_share_of_an_unknown_number_of_ranks_is_refused(planner):
+    app = "app: {command: python prog.py, launcher: {kind: custom, prefix: ./launch -n 3, profiler: inside}}"
+    (fault,) = planner.faults(recipe(app, "5%"), tools={"nsys": "nsys"})
+    assert "nsw does not know how many processes this launcher starts" in fault.message
 
 
 def test_words_stay_what_they_are():
