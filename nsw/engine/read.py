@@ -6,6 +6,7 @@ import re
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.source_lines import select_useful_source_rows
@@ -110,10 +111,12 @@ def missing_rank_severity(tool: str | None) -> str:
     return "warning" if tool in _MAY_LEAVE_NONE else "error"
 
 
-# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`, and
+# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE [START]`, `gpu NODE INDEX UUID NAME`, and
 # `cores NODE ALL PLANNED`: the CPUs that a node has, and how many a rank was to have
 RANKS_FILE: Final = "ranks.tsv"
 _MAX_RANKS_BYTES: Final = 16 << 20  # bytes
+_SKEW: Final = 0.05  # of a run's time, between the starts of its first and its last rank
+_LEAST_SKEW_S: Final = 1.0  # clocks of nodes differ by less
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +142,24 @@ class RankLocations:
                 )
         return None
 
+    def start_skew_sentence(self, started_s: float | None, ended_s: float | None) -> str | None:
+        """A sentence where a considerable part of a run passed between the starts of its first and last rank.
+
+        Clocks of nodes may differ, and nothing here tells by how much.
+        """
+        rows = sorted((row for row in self.rows if row["start_delay_s"] is not None), key=itemgetter("start_delay_s"))
+        if not rows or started_s is None or ended_s is None:
+            return None
+        first, last, took_s = rows[0], rows[-1], ended_s - started_s
+        delay_s = last["start_delay_s"]
+        if took_s <= 0 or delay_s < max(_SKEW * took_s, _LEAST_SKEW_S):
+            return None
+        clocks = ", by clocks of two nodes, which may differ" if first["host"] != last["host"] else ""
+        return (
+            f"rank {last['rank']} ({last['host']}) started {delay_s:.1f} s after rank {first['rank']}"
+            f" ({first['host']}), {delay_s / took_s:.0%} of the run{clocks}"
+        )
+
     @property
     def local_ranks(self) -> dict[int, int]:
         """Each rank's place on its node."""
@@ -163,7 +184,9 @@ def rank_locations(home: Path) -> RankLocations:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
     cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores_line(line)}
-    return RankLocations(tuple(_rank_row(line, uuids) for line in lines if _is_rank_line(line)), cores)
+    rank_lines = [line for line in lines if _is_rank_line(line)]
+    first_s = min((_start_s(line) for line in rank_lines if len(line) == 8), default=None)
+    return RankLocations(tuple(_rank_row(line, uuids, first_s) for line in rank_lines), cores)
 
 
 def _is_cores_line(line: list[str]) -> bool:
@@ -177,11 +200,12 @@ def _parse_number_list(ranges: str) -> frozenset[int]:
 
 
 def _is_rank_line(line: list[str]) -> bool:
-    return line[0] == "rank" and len(line) == 7 and line[1].isdecimal() and line[2].isdecimal()
+    has_start = len(line) == 8 and re.fullmatch(r"\d{1,12}\.\d{1,9}", line[7]) is not None
+    return line[0] == "rank" and (has_start or len(line) == 7) and line[1].isdecimal() and line[2].isdecimal()
 
 
-def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
-    _, rank, local, node, boot, cpus, visible = line
+def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]], first_s: float | None) -> Mapping[str, Any]:
+    _, rank, local, node, boot, cpus, visible, *start = line
     node_uuids = uuids.get(node, {})
     seen = [] if visible == "none" else visible.split(",") if visible else list(node_uuids)
     return {
@@ -191,7 +215,12 @@ def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mappin
         "boot": boot,
         "cpus": cpus if cpus != "-" else None,
         "gpus": ",".join(node_uuids.get(gpu, gpu) for gpu in seen) or None,
+        "start_delay_s": _start_s(line) - first_s if start and first_s is not None else None,
     }
+
+
+def _start_s(line: list[str]) -> float:
+    return float(line[7])
 
 
 class _RunResult:
@@ -289,6 +318,9 @@ class _Reader:
         if landed.crowded_cores_sentence is not None:
             fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
             read.report("warning", landed.crowded_cores_sentence, fix, file=f"reports/{run.id}/{RANKS_FILE}")
+        if (skew := landed.start_skew_sentence(run.started, run.ended)) is not None:
+            fix = "the launcher, or what it loads for each rank, takes that long: column start_delay_s of table ranks"
+            read.report("warning", skew, fix, file=f"reports/{run.id}/{RANKS_FILE}")
         reports = [file.name for file in reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)

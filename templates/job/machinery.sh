@@ -523,11 +523,12 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
     while IFS=: read -r key value; do case $key in Cpus_allowed_list) cpus=${value//[[:space:]]/}; break ;; esac; done </proc/self/status
     { read -r cores </sys/devices/system/cpu/online; } 2>/dev/null
     nsw_visible
+    if [ "$NSW_LOCAL_RANK" = 0 ]; then nsw_scratch=$NSW_SCRATCH nsw_job=$NSW_JOB nsw_tools=$NSW_TOOLS nsw_provenance; fi
     v=.ranks/$NSW_RANK
     # torchrun may start all of its ranks again
     [ "${TORCHELASTIC_RESTART_COUNT:-0}" != 0 ] || (set -C; : >"$v") 2>/dev/null || v=$v.again
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "$cores" "${nsw_view:--}" "$nsw_seen" >"$v"
-    if [ "$NSW_LOCAL_RANK" = 0 ]; then nsw_scratch=$NSW_SCRATCH nsw_job=$NSW_JOB nsw_tools=$NSW_TOOLS nsw_provenance; fi
+    nsw_now    # after all that nsw does before the program
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "$cores" "${nsw_view:--}" "$nsw_t" "$nsw_seen" >"$v"
   fi
   case $which in
     all) ;;
@@ -556,7 +557,7 @@ nsw_ranks_in_words() {    # RANK...: sets nsw_words to them for a person, such a
   [ $# -le 4 ] || nsw_words+=" and $(($# - 4)) more"
 }
 nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, where ranks or their GPUs are not as they were planned
-  local rank local_rank node boot cpus cores view visible uuid more file landed='' on=0 at=0 began=0 files=() again=()
+  local rank local_rank node boot cpus cores view began_at visible uuid more file landed='' on=0 at=0 began=0 files=() again=()
   local -A ranks_on=() view_of=() cores_of=() has=() first=() first_rank=()
   local -a nodes=() node_of=() seen=()
   nsw_planned
@@ -568,9 +569,9 @@ nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, wh
   fi
   {
     for file in "${files[@]}"; do
-      IFS=$'\t' read -r rank local_rank node boot cpus cores view visible 2>/dev/null <"$file" || continue
+      IFS=$'\t' read -r rank local_rank node boot cpus cores view began_at visible 2>/dev/null <"$file" || continue
       began=$((began + 1))
-      printf 'rank\t%s\t%s\t%s\t%s\t%s\t%s\n' "$rank" "$local_rank" "$node" "$boot" "$cpus" "$visible"
+      printf 'rank\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$rank" "$local_rank" "$node" "$boot" "$cpus" "$visible" "$began_at"
       [ ! -e "$file.again" ] || again+=("$rank")
       node="$node $boot"
       [ -n "${ranks_on[$node]-}" ] || { nodes+=("$node"); view_of[$node]=$view cores_of[$node]=$cores; }
