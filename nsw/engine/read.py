@@ -27,6 +27,7 @@ from nsw.engine.validity import (
 from nsw.errors import CampaignError
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
+from nsw.profilers.model import NODE_ARCHIVES
 from nsw.readers.conditions import condition_rows, energy_figure_rows
 from nsw.readers.detect import read_many
 from nsw.readers.messages import known_problems_in_file
@@ -313,7 +314,10 @@ class _Reader:
             source_columns = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
             rows = ({name: value for name, value in row.items() if name != "boot"} for row in landed.rows)
             read.tables["ranks"] = [row | source_columns for row in rows]
+        reports = [file.name for file in reports_of(self._folder, run)]
         if run.state is not State.DONE:  # it has a reason of its own
+            if NODE_ARCHIVES in run.reports and landed.rows and not reports:
+                read.report("warning", "its nodes packed no report: what its ranks had recorded is lost")
             return
         if landed.crowded_cores_sentence is not None:
             fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
@@ -321,7 +325,6 @@ class _Reader:
         if (skew := landed.start_skew_sentence(run.started, run.ended)) is not None:
             fix = "the launcher, or what it loads for each rank, takes that long: column start_delay_s of table ranks"
             read.report("warning", skew, fix, file=f"reports/{run.id}/{RANKS_FILE}")
-        reports = [file.name for file in reports_of(self._folder, run)]
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)
         # warn of ranks whose traces have fewer iterations than others'
@@ -387,7 +390,8 @@ class _Reader:
             read.report("warning" if len(without) <= allowed else "error", f"no report of {nodes}", fix)
         missing, total = missing_ranks(reports, expected_ranks(self._recipe, run.pass_name, landed.local_ranks))
         if missing:
-            fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
+            on_node = ", nor one of a node that could not pack" if NODE_ARCHIVES in run.reports else ""
+            fix = f"a process that ends by a signal or by _exit leaves none{on_node}; {fix}"
             severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
             read.report(severity, missing_ranks_sentence(missing, total), fix)
         return len(without) + len(missing)

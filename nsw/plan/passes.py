@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.launchers.model import Launch, LayoutError, command_of_rank, command_once_per_node, launch_command
 from nsw.metrics import find_chip
@@ -23,7 +23,7 @@ from nsw.plan.layout import MAKERS
 from nsw.plan.model import Resources, SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load_profiler
 from nsw.profilers.cprofile import is_python_interpreter
-from nsw.profilers.model import CHOSEN, Counting
+from nsw.profilers.model import CHOSEN, MACHINERY, NODE_ARCHIVES, NODE_FOLDER, Counting
 from nsw.recipe.passes import AUTO, SecondStage, drawn_ranks, is_share, profiler_modules
 from nsw.recipe.units import Fault, as_text
 from nsw.wording import first_names, plural
@@ -136,12 +136,15 @@ def profile_pass(
         path=path,
         export_here=recipe.collect == "tables",
         reduce_there=reduces_in_tasks(site) and not in_image,
+        folder=NODE_FOLDER if recipe.collect == "node" and each and launch.layout.has_ranks and box is None else "",
     )
     hides_secrets = tool in RECORD_ENVIRONMENT
     done = _nest_profiler(
         started, profiler, request, ranks, hides_secrets=hides_secrets, each=each, in_image=in_image, tools=tools
     )
-    return tool, replace(done, notes=notes)
+    if recipe.collect == "node" and launch.layout.has_ranks:
+        done = _pack_on_nodes(done, launch, pass_.name)
+    return tool, replace(done, notes=(*notes, *done.notes))
 
 
 def _nest_profiler(
@@ -189,6 +192,42 @@ def _nest_profiler(
     )
     after = tuple(nest.in_box(words) for words in done.after) if in_image else done.after
     return replace(done, command=command, after=after)
+
+
+_START_ELSEWHERE: Final = frozenset({"srun", "aprun", "jsrun"})  # none of their ranks need be where the script runs
+
+
+def _pack_on_nodes(done: Profiled, launch: Launch, pass_name: str) -> Profiled:
+    """The same, whose reports each node packs into one file once its ranks have ended.
+
+    Args:
+        done: The program under its profiler.
+        launch: How it is started.
+        pass_name: The pass, for a note where its reports stay in the run's folder.
+
+    Raises:
+        LayoutError: nsw knows no launcher for it on this site.
+    """
+    if done.impossible is not None:
+        return done
+    if not any(NODE_FOLDER in word for word in done.command):
+        note = f"{pass_name}: `collect: node` packs none of its reports: they are written to the run's folder"
+        return replace(done, notes=(note,))
+    functions = [*(("in_node_folder", *words) for words in done.after), ("pack", *done.reports)]
+    commands = [("bash", MACHINERY, *words) for words in functions]
+    nodes = launch.layout.nodes
+    if nodes > 1 or launch.kind in _START_ELSEWHERE:
+        try:
+            commands = [command_once_per_node(launch, words) for words in commands]
+        except LayoutError as fault:
+            message = f"nsw knows no command of this site that packs reports once on each of {plural(nodes, 'node')}"
+            raise LayoutError(("collect",), message, f"{fault.hint}, or `collect: reports`") from None
+    return replace(
+        done,
+        reports=(*done.reports, NODE_ARCHIVES),
+        after=tuple(commands),
+        before=("nsw_reports_on_nodes", *done.before),
+    )
 
 
 def _tool_request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:

@@ -405,6 +405,30 @@ nsw_keep_environment() {    # SECRET...: nsw_environment is a file with the othe
   nsw_environment=${NSW_HOME%/*}/.environment-$nsw_attempt
   mkdir -p "${NSW_HOME%/*}" && (umask 077; unset HOSTNAME PBS_NODENUM PBS_TASKNUM "$@"; export -p >"$nsw_environment")
 }
+nsw_reports_on_nodes() {    # what ranks record is left on their nodes, in folders that no other start of a run has, until it is packed
+  nsw_now
+  export NSW_REPORTS=${TMPDIR:-/tmp}/nsw-$UID-$BASHPID.$nsw_t
+}
+nsw_node_folder() {    # sets nsw_folder: that of this node; several nodes may be one machine
+  nsw_node
+  nsw_folder=$NSW_REPORTS.$nsw_here
+}
+nsw_in_node_folder() {    # WORDS...: there, if a rank of this node was profiled
+  nsw_node_folder
+  cd "$nsw_folder" 2>/dev/null || exit 0
+  "$@"
+}
+nsw_pack() {    # PATTERN...: what the ranks of this node recorded becomes one file of the run's folder
+  local pattern part files=()
+  nsw_in_node_folder :
+  for pattern; do mapfile -t -O "${#files[@]}" files < <(compgen -G "$pattern"); done
+  part=$NSW_HOME/.reports.$nsw_here.part
+  if [ "${#files[@]}" -gt 0 ] && ! { tar -cf "$part" -- "${files[@]}" && mv "$part" "$NSW_HOME/reports.$nsw_here.tar"; }; then
+    echo "nsw: $nsw_here: ${#files[@]} reports could not be packed and are left in $nsw_folder" >&2
+    exit 1
+  fi
+  cd / && rm -rf "$nsw_folder"
+}
 nsw_first_of() {    # VARIABLE...: nsw_value is what the first of these that is set holds
   nsw_value=
   while [ $# -gt 0 ] && [ -z "$nsw_value" ]; do nsw_value=${!1-}; shift; done
@@ -535,6 +559,19 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
     node) [ "$NSW_LOCAL_RANK" = 0 ] || exec "${@:$#-count+1}" ;;
     *) [[ ,$which, == *",$NSW_RANK,"* ]] || exec "${@:$#-count+1}" ;;
   esac
+  if [ -n "${NSW_REPORTS-}" ]; then
+    nsw_node_folder
+    (umask 077; mkdir -p "$nsw_folder") 2>/dev/null
+    if [ ! -O "$nsw_folder" ]; then
+      echo "nsw: $nsw_here: no folder $nsw_folder for the reports of its ranks: set TMPDIR to a folder of each node, or write \`collect: reports\`" >&2
+      exit 1
+    fi
+    for v; do
+      shift
+      [[ $v != *%nsw_node_folder%* ]] || v=${v%%\%nsw_node_folder\%*}$nsw_folder${v#*\%nsw_node_folder\%}
+      set -- "$@" "$v"
+    done
+  fi
   exec "${@:1:$#-count}"
 }
 nsw_on_node() {    # [--from FILE SET] WORDS...: one process a node, which starts the node's ranks

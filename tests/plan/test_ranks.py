@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from nsw.launchers.model import command_of_rank
+from nsw.profilers.model import NODE_FOLDER
 from nsw.recipe.passes import drawn_ranks
 from tests.jobs import in_a_job
 
@@ -75,6 +76,15 @@ def test_a_share_of_an_unknown_number_of_ranks_is_refused(planner):
     app = "app: {command: python prog.py, launcher: {kind: custom, prefix: ./launch -n 3, profiler: inside}}"
     (fault,) = planner.faults(recipe(app, "5%"), tools={"nsys": "nsys"})
     assert "nsw does not know how many processes this launcher starts" in fault.message
+
+
+def test_a_rank_without_a_folder_on_its_node_fails_and_says_so():
+    words = command_of_rank("first", ("echo", f"--output={NODE_FOLDER}x"), ("echo", "alone"))
+    env = BARE | {"NSW_LAUNCHER": "srun", "NSW_REPORTS": "/dev/null/x"}
+    done = in_a_job(words, env=env | {"SLURM_PROCID": "0"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no folder /dev/null/x." in done.stderr
+    assert in_a_job(words, env=env | {"SLURM_PROCID": "1"}).stdout == "alone\n"
 
 
 def test_words_stay_what_they_are():
