@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none takes so many times the median
 _COMPILED: Final = re.compile(r"XlaCompile:#module=([^#,]+)")  # one range a module, the ranges of its passes within
+_IN_LOOP: Final = re.compile(r"Thunk:#name=jit\(.*/while/body")  # an operation in a loop that XLA compiled
 _LOADER: Final = re.compile(r"DataLoader.*__next__")
 
 
@@ -134,6 +135,7 @@ class CaseSummary:
     uses_fsdp: bool = False
     traced_ns: float = 0.0  # from the first CUDA call to the last, of the longest process of the mean run
     compiled: tuple[tuple[str, float, float], ...] = ()  # by XLA: module, how often, ns; those that took longest first
+    loop_thunks: float = 0.0  # operations in loops of programs that XLA compiled, of the mean run
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
     page_fault_ns: float = 0.0  # of the GPU, where a report sums them
     threads: Mapping[str, float] = field(default_factory=dict)  # of each kernel's largest launch, where a trace tells
@@ -271,6 +273,7 @@ def _summarize_case(
         page_fault_ns=sum(row["value"] for row in rows.traced("facts") if row["key"] == PAGE_FAULTS) / several,
         traced_ns=_traced_time(rows.traced("phases")),
         compiled=_compiled_modules(ranges, several),
+        loop_thunks=sum(row["calls"] or 0 for row in ranges if _IN_LOOP.match(str(row["name"]))) / several,
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in ranges),
         gpus=gpus,
         measured=len(with_gpu or rows.with_api or rows.with_functions),

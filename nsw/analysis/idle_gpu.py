@@ -106,9 +106,14 @@ class IdleGpu:
 
     def in_gaps(self, *causes: str, lengths: Sequence[str] = ("short", "middle", "long")) -> float:
         """The time in gaps of these causes and lengths, ns; scaled, so that all gaps are the idle time."""
-        total = sum(gaps.total_ns for gaps in self.gaps)
         selected_ns = sum(gaps.total_ns for gaps in self.gaps if gaps.cause in causes and gaps.length in lengths)
-        return self.idle_ns * selected_ns / total if total else 0.0
+        return self.gap_scale * selected_ns
+
+    @property
+    def gap_scale(self) -> float:
+        """The factor, a number without unit, by which gaps are multiplied so that all of them are the idle time."""
+        total = sum(gaps.total_ns for gaps in self.gaps)
+        return self.idle_ns / total if total else 0.0
 
 
 def find_most_idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
@@ -221,7 +226,7 @@ def _most_idle_gpu_of_run(
         is_iteration=True,
         busy_pct=busy_pct,
         med_ns=iteration_ns,
-        operations=least["med_gpu_ops"],
+        operations=use["operations"] / count if use and is_mean else least["med_gpu_ops"],
         gaps=_gaps_of_gpu(least, tables["gaps"], count),
         copies=_copies_of_gpu(least, tables["host_copies"], count),
         use=_use_per_iteration(use, count) if use else {},

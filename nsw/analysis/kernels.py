@@ -224,6 +224,7 @@ _SM_PARTS: Final = (
 )  # fmt: skip
 _OF_THE_LAUNCH: Final = frozenset({"dram_utilization", "l2_throughput"})  # the others are of an SM's active cycles
 _NO_STALL: Final = "stall_not_selected"
+_SMALL_GRID: Final = "too small to fill the available resources"  # in what a rule of ncu says
 _NO_REMEDY: Final = "ompression"  # of L2: a program would have to allocate memory by the driver's own calls
 _RANGE: Final = "range"  # ncu's name for what it measured as a whole under --replay-mode range; it has no grid
 _STALLS_SHOWN: Final = 2
@@ -624,6 +625,8 @@ def _advice_by_kernel(rules: TableData | None, measured: LaunchValues, *, no_ran
     gain = column_as_floats(rules, "speedup_pct")
     texts, text = distinct_values_and_codes(rules, "message")
     refused = np.array([_NO_REMEDY in (message or "") for message in texts])
+    is_grid_small = np.array([_SMALL_GRID in (message or "") for message in texts])
+    small_grids = {kernels[code] for code in kernel[is_grid_small[text]]}  # which lack blocks, not room for them
     with_gain = np.flatnonzero((gain > 0) & ~refused[text])
     keys, first, key_index = np.unique(
         ((kernel * len(names) + rule) * len(sections) + section)[with_gain] * len(kinds) + kind[with_gain],
@@ -636,6 +639,8 @@ def _advice_by_kernel(rules: TableData | None, measured: LaunchValues, *, no_ran
         if name == _RANGE and not no_ranges and sections[section[rule_row]] in _SECTIONS_OF_ONE_LAUNCH:
             continue
         pct = float(total / max(times, often.get(name, 1.0)))  # 0 of launches where it did not fire
+        if name in small_grids and "Occupancy" in (names[rule[rule_row]] or ""):
+            continue
         word = kinds[kind[rule_row]]
         rank = (word == "global", pct)
         if name not in best or rank > best[name][0]:

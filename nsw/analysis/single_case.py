@@ -18,7 +18,7 @@ from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, launch_shape_text
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
-from nsw.metrics import find_metric
+from nsw.metrics import find_chip, find_metric
 from nsw.metrics.printed_metrics import utilization_level
 from nsw.quantities import duration, rate, size
 from nsw.tables.names import number_repeated_names
@@ -46,6 +46,7 @@ _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
 _MANY: Final = 9  # kernels, of which a range says nothing
+_OF_NCU: Final = (7, 0)  # compute capability from which ncu knows a GPU
 _PICKED_PCT: Final = 20.0  # of the kernels' time, below which one of many says little of them
 _BROADCAST: Final = 1.1  # sectors a load: all threads of a warp read one address
 _ALL_PCT: Final = 99.5
@@ -413,7 +414,10 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     elif first.share_pct is None:
         worst = _least_used_text(kernels)
         ranges = [worst] if worst else _column_range_texts(table)[:_RANGES]
-        how = "" if ranges else " (`nvprof` without --metrics, or `ncu --set basic`, measures them)"
+        chip = find_chip(first.device_name)
+        is_old = chip is not None and chip.capability is not None and chip.capability < _OF_NCU
+        by_ncu = "" if is_old else ", or `ncu --set basic`,"
+        how = "" if ranges else f" (`nvprof` without --metrics{by_ncu} measures them)"
         return f"{summary}, without times{how}" + "".join(f", {text}" for text in ranges)
     elif first.share_pct < _PICKED_PCT and not kernel_advice_text(first, first.share_pct):
         return _many_small_kernels_text(kernels)

@@ -283,6 +283,59 @@ def test_input_from_workers_is_told_from_other_gaps_of_the_host():
     assert "More workers (num_workers)" in together
 
 
+def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input():
+    torch = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
+    slow = {"slow": 3, "slower_ns": 54 * MS, "slower_gpu_ns": 0, "slower_input_ns": 54 * MS, "slower_pct": 69.0}
+    tables = {"gaps": [gap("launch", "middle", 125, 21.8 * US), gap("input", "long", 1 / 6, 54 * MS, to_gpu=1 / 6)],
+              "gpu_use": [use(span_ns=13 * MS, **slow)], "host_copies": []}  # fmt: skip
+    rows = [idle(9.85, med_busy=32.0, mean=13 * MS)]
+    first, *others = told(torch, rows, **tables)[1]
+    assert "3 gaps of 54 ms in 18 iterations, in which the host receives its input from a DataLoader's worker" in first
+    assert not any("longer than the usual" in text for text in others)
+
+
+def test_slow_iterations_of_many_more_operations_are_another_part_of_the_program():
+    slow = {"slow": 3, "slower_ns": 40 * MS, "slower_gpu_ns": 15 * MS, "slower_pct": 40.0}
+    for operations, says in ((600, True), (125, False)):
+        text = " ".join(explained(busy=98.0, **slow, slower_operations=operations))
+        assert ("launches 600 more operations in each, one every 66.7 us" in text) is says
+
+
+def test_operations_of_a_mean_iteration_are_those_of_all():
+    _, (text,) = paused(gap("launch", "middle", 400, 21.8 * US), operations=525, launches=525, busy_ns=2 * MS)
+    assert "launch-bound: 525 operations an iteration" in text
+
+
+def test_gaps_around_copies_on_the_gpu_are_none_around_copies_between_host_and_gpu():
+    gaps = gap("copy", "short", 100, 15 * US)
+    few = copies("to the GPU", "pinned", calls=50, each=2 * US, size=4096)
+    inside = copies("on the GPU", None, calls=450, each=2 * US, size=4096)
+    alone, among = (" ".join(explained(gaps, copies=rows)) for rows in ([few], [few, inside]))
+    assert "2.72 ms of that are gaps around 50 small copies" in alone
+    assert "272 us" in among
+    assert "2.72 ms of that are gaps around" not in among
+
+
+def test_a_loop_that_xla_compiled_is_not_told_to_be_compiled_where_no_iterations_are_known():
+    whole_run = use() | {"iterations": None, "phase": "all"}
+    row = {"run": "r", "report": "a", "style": "pushpop", "domain": "TSL", "total_ns": 1e9, "avg_ns": 1e6,
+           "name": "Thunk:#name=jit(step)/while/body/add,hlo_op=add#"}  # fmt: skip
+    tables = {"gaps": [gap("launch", "middle", 125, 21.8 * US)], "gpu_use": [whole_run], "host_copies": []}
+    for count, is_loop in ((18 * 60, True), (18, False)):
+        (text,) = told([part("all", "loop_add_fusion", 18 * MS)], [], nvtx_summary=[row | {"calls": count}], **tables)[
+            1
+        ]
+        assert ("a compiled program (jax.jit) runs its loop step by step" in text) is is_loop
+
+
+def test_a_kernel_that_outweighs_all_gains_comes_first_until_its_counters_are_known():
+    tables = {"gaps": [gap("launch", "long", 1, 0.4 * MS)], "host_copies": []}
+    for busy, first in ((90.0 - 1, "the kernel jacobi takes"), (70.0, "the GPU is idle")):
+        rows = tables | {"gpu_use": [use(busy_ns=busy / 100 * 4 * MS)]}
+        cases, _ = told([part("steady", "jacobi", 18 * MS), LAUNCHES], [idle(busy)], **rows)
+        assert find_hits_by_case(cases)["c"][0].fact.startswith(first)
+
+
 def test_a_program_without_python_is_not_told_of_its_profilers():
     (text,) = explained(LONG)
     assert "perf" in text
@@ -358,6 +411,12 @@ RESULTS = {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", 
 def test_a_long_gap_behind_large_results_is_work_on_them(size, works):
     copy = RESULTS | {"total_bytes": 18.0 * size, "med_bytes": float(size)}
     (text, *_) = explained(gap("launch", "long", 1, 2.7 * MS, from_gpu=1), copies=[copy])
+    assert ("behind a copy of results to it: it works on them" in text) == works
+
+
+@pytest.mark.parametrize(("kind", "count", "works"), [("value", 8, True), ("value", 1, False), ("launch", 8, False)])
+def test_long_gaps_behind_many_values_of_an_iteration_are_work_on_them(kind, count, works):
+    (text, *_) = explained(gap(kind, "long", count, 2.7 * MS / count))
     assert ("behind a copy of results to it: it works on them" in text) == works
     assert ("Do that on the GPU" in text) == works
 
@@ -547,7 +606,7 @@ def test_beside_another_fault_it_is_named_too_unless_that_is_of_kernels():
 
 def test_gaps_that_are_no_whole_number_an_iteration_have_a_decimal():
     (text,) = explained(gap("launch", "long", 1.56, 1.7 * MS))
-    assert "are 1.6 gaps of 1.7 ms, in which" in text
+    assert "2.72 ms of that are 1.6 gaps of 1.74 ms, in which" in text  # times their number they are what is said
 
 
 def test_a_loop_in_a_compiled_step_is_told_from_steps_that_are_not_compiled():

@@ -256,6 +256,15 @@ def test_the_best_advice_is_the_global_one_that_saves_most_over_all_launches():
     assert (advice.rule, advice.speedup_pct, advice.message) == ("often", 20.0, "often says")
 
 
+def test_a_kernel_whose_grid_is_too_small_is_not_advised_to_make_room_for_more_blocks():
+    small = rule("SOLBottleneck", None) | {"message": "This kernel grid is too small to fill the available resources"}
+    rules = [rule("TheoreticalOccupancy", 80.0), rule("other", 20.0)]
+    for more, best in (([], "TheoreticalOccupancy"), ([small], "other")):
+        assert (
+            only(kernel_table({"metrics": launches({"duration": 1.0}), "rules": [*rules, *more]})).advice.rule == best
+        )
+
+
 def test_a_rule_that_says_the_same_of_a_launch_twice_counts_once():
     advice = only(kernel_table({"metrics": launches({"duration": 1.0}), "rules": [rule("r", 40.0)] * 2})).advice
     assert advice.speedup_pct == 40.0

@@ -120,6 +120,13 @@ def test_a_long_kernel_of_few_threads_is_named(grid, block, duration, says):
     assert shown(ReadReport("a.txt", {"gpu_trace": trace}))[0] == f"a.txt: {says}"
 
 
+def test_a_long_kernel_of_one_block_is_named_in_a_timeline_too():
+    summary = [gpu_row("add", 100 * MS) | {"blocks": 1}, gpu_row("[CUDA memcpy HtoD]", MS, kind="memcpy")]
+    assert shown(ReadReport("a.sqlite", {"gpu_summary": summary}))[0] == "a.sqlite: add runs on 1 block"
+    summary[0]["blocks"] = 2
+    assert shown(ReadReport("a.sqlite", {"gpu_summary": summary}))[0] != "a.sqlite: add runs on 1 block"
+
+
 @pytest.mark.parametrize(
     ("found_by", "rest", "says"),
     [("kernel_sequence", 18, "its kernels repeat every"), ("kernel_sequence", 19, "51 % of GPU time is"),
@@ -236,6 +243,9 @@ def test_of_many_kernels_without_times_it_is_said_how_to_get_them_and_not_their_
     ]
     headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels)))
     assert headline.startswith("a.txt: 10 kernels, without times (`nvprof` without --metrics")
+    old = tuple(replace(kernel, device_name="Tesla P100-SXM2-16GB") for kernel in kernels)
+    assert "ncu" in headline
+    assert "ncu" not in shown(ReadReport("a.txt", {}, old))[0]  # which knows no Pascal
     headline, _ = shown(ReadReport("a.txt", {}, tuple(kernels[:8])))
     assert "SMs at work 10 % (k1) to 80 % (k8)" in headline
 

@@ -83,6 +83,7 @@ STRIDED = (
     "<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(c10::BFloat16)]>(int)"
 )
 ADDCDIV = "void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()"
+FOLDABLE = "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float>()"
 CAST = "void at::native::vectorized_elementwise_kernel<4, bfloat16_copy_kernel_cuda>()"
 
 COALESCE = "void at::native::apply::coalesceValuesKernel<float, float>()"
@@ -247,6 +248,10 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
      [launched((GATHER, 9), (ADD_ROWS, 60)), launched((GATHER, 10), (ADD_ROWS, 29)),  # rows to the products of experts
       launched((GATHER, 40), (ADD_ROWS.replace("ReduceAdd", "IndexFill"), 30))],
      "40 % gathers and adds rows by index"),
+    ("matrix-vector", of_class("matrix-vector", 3), [of_class("matrix-vector", 2.9), of_class("matrix-vector", 9, idle_pct=41.0)],
+     "30 % products of a matrix and one vector"),
+    ("inference-normalisation", launched((FOLDABLE, 10)), [launched((FOLDABLE, 9)), launched((FOLDABLE, 50), ("cudnn::bn_bw_1C11()", 1))],
+     "10 % is batch normalisation of inference"),
     ("short-kernels", short(25, 50.0), [short(25, 49.0), short(24, 90.0), short(25, 90.0, "scale_add(float*)"),
      short(80, 50.0)],  # most of that time is in a few long ones
      "50 % of the kernels take less"),
@@ -340,6 +345,26 @@ def test_many_tables_are_merged_before_their_gradients_are_sparse_and_their_step
     assert many[0].advice.startswith("Hold the 26 tables in one")
 
 
+def test_one_table_in_place_of_many_saves_what_is_launched_for_each_of_them():
+    launches = Gaps("launch", "middle", 100.0, 16e6)
+    idle = IdleGpu(True, 20.0, 20e6, 100.0, (launches,), (), {}, {}, 1, False, "the GPU")
+    gains = []
+    for sorts in (26, 100):  # one for each table; others
+        tables = ((FOREACH, 60, 1), (FILL, 4, 1), ("embedding_backward_feature_kernel<float>()", 10, 26))
+        ill = replace(launched(*tables, ("sort_keys()", 1, sorts)), idle_gpu=idle)
+        (found,) = (hit for hit in find_hits_by_case([ill])["c"] if hit.cause == "dense-embedding-gradient")
+        assert found.headline == "26 embedding tables, each with launches and gradients of its own"
+        gains.append(found.gain_pct)
+    assert gains[0] > gains[1] + 20 > 20
+
+
+def test_tf32_wins_little_where_the_host_takes_as_long_as_the_gpu_is_idle():
+    busy = of_class("GEMM", 10, fp32=9, idle_pct=50.0)
+    idle = IdleGpu(True, 50.0, 20e6, 100.0, (), (), {"host_ns": 19e6}, {}, 1, False, "the GPU")
+    alone, beside = (hit("tensor-cores-unused", each) for each in (busy, replace(busy, idle_gpu=idle)))
+    assert (alone.gain_pct, beside.gain_pct) == (pytest.approx(13.5), pytest.approx(5.0))
+
+
 def test_an_optimizer_that_launches_all_parameters_together_is_not_told_to():
     assert "foreach" not in hit("unfused-optimizer", launched((FOREACH, 30))).advice
     single = launched(("void at::native::vectorized_elementwise_kernel<4, addcdiv_cuda_kernel>()", 20, 20.0))
@@ -367,7 +392,7 @@ def test_kernels_of_few_blocks_that_others_follow_need_more_blocks_and_no_stream
 def test_of_librarys_kernels_those_of_very_few_blocks_are_named():
     few, some = (hit("too-few-blocks", blocks(count, name="sm80_xmma_wgrad_implicit_gemm")) for count in (6, 64))
     assert some is None
-    assert "another of its algorithms" in few.advice
+    assert "another of the library's algorithms" in few.advice
 
 
 def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_that_have_no_name_of_their_own():
@@ -423,7 +448,7 @@ def test_few_copies_as_slow_as_of_pageable_memory_have_advice():
 @pytest.mark.parametrize(
     ("name", "command"),
     [
-        ("ns::jacobi<float>", "`ncu -k jacobi -c 1` shows what binds jacobi"),
+        ("ns::jacobi<float>", "`ncu -k jacobi -s 5 -c 1` shows what binds jacobi"),
         ("[graph]", "`ncu -c 1` shows what binds kernels"),
     ],
 )

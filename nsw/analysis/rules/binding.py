@@ -139,7 +139,7 @@ def busiest_part(parts: Mapping[str, float]) -> str:
     which all of its bytes pass.
     """
     part = max(parts, key=lambda name: parts[name], default="")
-    if part == L2 and parts.get(DRAM, 0.0) >= max(ROOF_PCT, parts[L2] - _FEEDS_PCT):
+    if part == L2 and parts.get(DRAM, 0.0) >= min(SURELY_PCT, max(ROOF_PCT, parts[L2] - _FEEDS_PCT)):
         part = DRAM
     return TENSOR if parts.get(TENSOR, 0.0) >= max(ROOF_PCT, parts.get(part, 0.0) - _FEEDS_PCT) else part
 

@@ -126,6 +126,7 @@ _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bo
 _NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
 _CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
+_EMPTY_LAUNCH_NS: Final = 2e3  # which a kernel takes that does nothing
 _NCU_PCT: Final = 90.0  # no estimate of a rule is better
 _LATENCY_CAUSES: Final = frozenset({"dependent-chain", "small-launches", "flushed-caches", "low-clock", "ncu-rule"})
 # what rules of ncu say -> the cause
@@ -146,6 +147,16 @@ _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences ex
 
 
 def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
+    """What is wrong with a kernel, the first to cure first; no cure takes less than an empty launch does."""
+    each = kernel.launch_ns
+    most = 100 * max(0.0, 1 - _EMPTY_LAUNCH_NS / each) if each else 100.0
+    return [
+        remark if remark.cause == "small-launches" else remark._replace(won=min(remark.won, most))
+        for remark in _uncapped_remarks(kernel)
+    ]
+
+
+def _uncapped_remarks(kernel: KernelRow) -> list[Remark]:
     """What is wrong with a kernel, the first to cure first: waste, and latency where there is none.
 
     More warps may help a kernel with waste too, as long as no part is at its roof: they win of what is left then. They

@@ -71,6 +71,10 @@ MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow
 _LITTLE: Final = 0.01  # of the idle time
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
 _OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
+_WRITE_BESIDE: Final = (
+    "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary instead"
+    " of text, or write less often."
+)
 _MAKE_ON_GPU: Final = (
     "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
     " in DataLoader's workers."
@@ -141,7 +145,8 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
         return None  # a compiler, or kernels' first use
     if slow.is_of_host and more_ns < (SLOW_HOST_NS if period else _PAUSE_NS):  # the system's, or Python's
         return None
-    if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns:
+    is_other_work = use.get("slower_operations", 0.0) >= MORE_WORK * idle.operations
+    if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns and not is_other_work:
         return None
     if iterations.found_by == "kernel_sequence" and ("launches" not in use or idle.operations < _LOOP):
         return None  # which may be a loop within an iteration
@@ -360,7 +365,12 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
         return migrations
     received, long_gaps = _received_input_cause(case, idle), _long_gap_cause(case, idle, _OF_ANY_LENGTH)
     if received and (idle.is_mean or (long_gaps and long_gaps.cause == received.cause)):  # then they are one cause
-        received, long_gaps = None, _long_gap_cause(case, idle, _OF_ANY_LENGTH - {"input"})
+        together = _long_gap_cause(case, idle, _OF_ANY_LENGTH - {"input"})
+        is_received = together is not None and received.saved_ns >= MOSTLY * together.saved_ns
+        if is_received and together and together.cause == "periodic-slow-iteration":  # which says less
+            received = replace(received, is_of_slow_iterations=True)
+        else:
+            received, long_gaps = None, together
     parts = [
         *migrations, received, long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
@@ -388,9 +398,10 @@ def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
                 "DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where the workers are"
                 " late: more of them (num_workers), and less work in the dataset's __getitem__."
             )
-        elif any(copy.direction == "to the GPU" and copy.memory == "pageable" for copy in idle.copies):
+        else:
             advice = (
-                "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
+                "More workers (num_workers), and less work in the dataset's __getitem__, where they are late;"
+                " DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
                 " .to(device, non_blocking=True) copies it."
             )
     fact = f"{format_ns(took)} of {IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
@@ -465,15 +476,17 @@ def _cause_of_long_gaps(
             " (a DataLoader's workers)",
         )  # fmt: skip
     if reads + writes + opens >= PART * all_ns:
-        does = "writes" if writes >= reads else "reads"
-        return IdleCause("file-io", took, waits + "files",
-                         f"{head}the host {does} files ({_percent_text(reads + writes + opens, all_ns)})")  # fmt: skip
+        does, io_ns = "writes" if writes >= reads else "reads", reads + writes + opens
+        rest = "" if io_ns >= MOSTLY * all_ns else " and works on something else"
+        return IdleCause(
+            "file-io", took, waits + "files", f"{head}the host {does} files ({_percent_text(io_ns, all_ns)}){rest}",
+            _WRITE_BESIDE if not reads and count >= RARE else "",
+        )  # fmt: skip
     if opening and behind_results and not before_input:
         return IdleCause(
             "file-io", took, f"works {format_ns(took)} on results",
             f"{head}the host works on results that were copied to it, and opens or closes a file: it writes them",
-            "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary"
-            " instead of text, or write less often.",
+            _WRITE_BESIDE,
             "write beside",
         )  # fmt: skip
     if (case.loading_ns or 0.0) >= PART * took:
@@ -501,8 +514,12 @@ def _cause_of_long_gaps(
             f" {causes()['host-work'].remedy(framework)}",
             "results on the GPU, input ahead",
         )  # fmt: skip
-    if behind_results and any((copy.total_bytes or 0.0) >= _LARGE_RESULT and copy.direction == "from the GPU"
-                              for copy in idle.copies):  # fmt: skip
+    is_result_large = any(
+        (copy.total_bytes or 0.0) >= _LARGE_RESULT and copy.direction == "from the GPU" for copy in idle.copies
+    )
+    behind_values = sum(g.gaps for g in gaps if g.cause == "value") >= MOSTLY * count
+    is_for_each_piece = idle.is_iteration and count >= _OF_ONE_STEP and (behind_values or behind_results)
+    if (behind_results and is_result_large) or is_for_each_piece:
         return IdleCause(
             "host-work", took, f"works {format_ns(took)} on results",
             f"{head}the host makes no CUDA call, behind a copy of results to it: it works on them",
@@ -557,7 +574,7 @@ def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
     if count <= _ONE_GAP:
         return "one gap"
     number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
-    return f"{number} gaps of {format_ns(length_ns)}"
+    return f"{number} gaps of {format_ns(length_ns * idle.gap_scale)}"  # which make up the time that is said
 
 
 def _percent_text(part: float, total: float) -> str:

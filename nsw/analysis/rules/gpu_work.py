@@ -30,7 +30,7 @@ from nsw.wording import first_names, plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.spent import Spent
 
 __all__ = ["RULES", "counters_command_text"]
@@ -87,6 +87,9 @@ _SCALING: Final = re.compile(r"at::native::.*(?:(?:Mul|Div)Functor|masked_fill)"
 _SPARSE_CONVERSION: Final = re.compile(
     r"coalesceValues|merge_sort|unique_by_key|flatten_indices|coo_?to_?csr|coo2csr", re.IGNORECASE
 )
+_NORMALISES: Final = re.compile(r"bn_fw_inf|batch_norm_(?:transform_input|elementwise)")
+_TRAINS: Final = re.compile(r"bn_(?:fw_tr|bw)|batch_norm_(?:collect_stat|backward)|dgrad|wgrad")
+_VECTORS_PCT: Final = 30.0  # of GPU time
 _SPARSE_PRODUCT: Final = re.compile(r"csrmm|csrmv|spmm|spmv", re.IGNORECASE)
 _COALESCES: Final = re.compile(r"coalesceValues|coo_?to_?csr|coo2csr", re.IGNORECASE)
 _GATHERS: Final = re.compile(r"at::native::(?:vectorized_gather|index(?:Select|_elementwise_kernel)|gather)")
@@ -100,6 +103,7 @@ _CAST: Final = re.compile(
 _HALF: Final = re.compile(r"half|bfloat|f16|bf16|_hss|_tss|hgemm", re.IGNORECASE)
 _EMBEDDING: Final = re.compile(r"embedding|compute_grad_weight|sum_and_scatter", re.IGNORECASE)
 _TABLE_GRADIENT: Final = re.compile(r"embedding_backward|compute_grad_weight|embedding_dense_backward", re.IGNORECASE)
+_NEARLY_EACH: Final = 0.8  # of the tables, for which a kernel is launched at least
 _TABLES: Final = 4  # whose sparse steps cost more launches than they save work
 _FILL: Final = re.compile(r"FillFunctor")
 _TABLE_WORK: Final = re.compile(
@@ -110,7 +114,7 @@ _FUSED_LAUNCHES: Final = 0.9  # of such kernels' launches: what a cure saves
 # what of their time it saves
 _GAINS: Final = {
     "layout-conversion": 1.0, "unfused-optimizer": 0.6, "unfused-attention": 0.8, "autocast-weight-casts": 0.9,
-    "dense-embedding-gradient": 0.9,
+    "dense-embedding-gradient": 0.9, "inference-normalisation": 1.0,
 }  # fmt: skip
 
 
@@ -185,16 +189,17 @@ def _small_grid_text(case: CaseSummary, use: Mapping[str, float]) -> str:
 
 def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
     """A kernel that takes much of the GPU's time with fewer threads than one SM holds."""
+    is_split = case.idle_gpu is not None  # then a rule over blocks looks at what runs beside
     few = [
         work for work in case.gpu_work
-        if work.share_pct >= _MUCH_PCT and case.threads.get(work.name, _THREADS) < _THREADS
-        and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
+        if work.share_pct >= _MUCH_PCT and (work.total_ns or 0.0) >= _LONG_NS * (work.calls or 1.0)
+        and (case.threads.get(work.name, _THREADS) < _THREADS or (case.blocks.get(work.name) == 1 and not is_split))
     ]  # fmt: skip
     if not few:
         return None
     kernel, cause = few[0], causes()["too-few-blocks"]
-    threads, is_librarys = case.threads[kernel.name], is_library_kernel_name(kernel.name)
-    count = "1 thread" if threads == 1 else f"{threads:,.0f} threads"
+    threads, is_librarys = case.threads.get(kernel.name), is_library_kernel_name(kernel.name)
+    count = "1 block" if threads is None else "1 thread" if threads == 1 else f"{threads:,.0f} threads"
     return Hit(
         cause.id, case.id, kernel.share_pct, f"{kernel.short_name} runs on {count}",
         "larger or fused calls" if is_librarys else "launch more threads",
@@ -265,8 +270,9 @@ def _fp32_matrix_hit(case: CaseSummary, _: Context) -> Hit | None:
     arithmetic = [part for part in spent.parts if part.name in {"GEMM", "convolution"}]
     large = sum(part.ns for part in arithmetic) >= _LARGE_NS * sum(part.operations for part in arithmetic)
     when = "Once the GPU is less idle, and if" if is_idle else "If"
+    gain = (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100
     return Hit(
-        "tensor-cores-unused", case.id, (_LARGE_GAIN if large else _TENSOR_GAIN) * share * busy / 100,
+        "tensor-cores-unused", case.id, _gain_beside_host(case, gain) if is_idle else gain,
         f"{share:.0f} % FP32 {class_names}, no tensor cores", "TF32 or bf16, if accurate enough",
         f"{share:.0f} % of GPU time is {class_names} in FP32, without tensor cores",
         f"{when} the accuracy allows it, try TF32 (torch.set_float32_matmul_precision('high'), and for convolutions"
@@ -398,7 +404,23 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
         f"Hold the {tables} tables in one, with an offset added to the ids of each: one lookup, one gradient, and then"
         " Embedding(sparse=True) with SparseAdam or SGD, which would take many launches for each table apart."
     )
-    return replace(hit, do="one table, sparse gradients", advice=advice)
+    idle, work = case.idle_gpu, case.gpu_work
+    if idle is not None:  # sorts, look-ups and sums of each table, of which one table has one each
+        calls = sum(share.calls or 0.0 for share in work if share.kind == "kernel")
+        count = iteration_count(case)
+        merged = sum(share.calls or 0.0 for share in work if _is_launched_for_each(share, tables, count))
+        merged *= 1 - 1 / tables
+        hit = replace(
+            hit, gain_pct=hit.gain_pct + 100 * merged / calls * idle.in_gaps("launch", lengths=SHORT) / idle.med_ns
+        )
+    what = f"{tables} embedding tables, each with launches and gradients of its own"
+    return replace(hit, what=what, share_of="", do="one table, sparse gradients", advice=advice)
+
+
+def _is_launched_for_each(share: Share, tables: int, iterations: int) -> bool:
+    """Whether a kernel is launched about once an iteration for each of so many tables."""
+    calls = (share.calls or 0.0) / (iterations or 1)
+    return share.kind == "kernel" and tables * _NEARLY_EACH <= calls <= tables / _NEARLY_EACH
 
 
 def _gather_scatter_hit(case: CaseSummary, _: Context) -> Hit | None:
@@ -418,6 +440,26 @@ def _gather_scatter_hit(case: CaseSummary, _: Context) -> Hit | None:
         case, "gather-scatter", _MESSAGES_GAIN * share * work[1] / 100, f"{share:.0f} % gathers and adds rows by index",
         f"{gathered:.0f} % of GPU time gathers rows by index, and {added:.0f} % adds rows by index, as messages along"
         " the edges of a graph", f"{share:.0f} %", "hotspots", "of GPU time",
+    )  # fmt: skip
+
+
+def _matrix_vector_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Products of a matrix and a single vector, which read all weights for few operations."""
+    work = _gpu_work_with_share(case)
+    share = work[0].share_pct("matrix-vector") if work else 0.0
+    if work is None or share < _VECTORS_PCT:
+        return None
+    return make_hit(
+        case, "matrix-vector", share * work[1] / 100 / 2, f"{share:.0f} % products of a matrix and one vector",
+        f"{share:.0f} % of GPU time is products of a matrix and one vector (gemv), each of which reads all weights for"
+        " few operations", f"{share:.0f} %", "hotspots", OF_GPU_TIME,
+    )  # fmt: skip
+
+
+def _inference_normalisation_hit(case: CaseSummary, _: Context) -> Hit | None:
+    return _kernel_pattern_hit(
+        case, "inference-normalisation", _NORMALISES, _CONVOLVES_PCT, "is batch normalisation of inference",
+        without=_TRAINS,
     )  # fmt: skip
 
 
@@ -470,8 +512,8 @@ def _kernel_pattern_hit(
         use = case.idle_gpu.use
         in_calls = (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / (use.get("span_ns") or case.idle_gpu.med_ns)
         gain = min(gain, launched * (max(in_calls, 0.0) + idle) / 2)  # a launch costs its call at least
-    if case.idle_gpu is not None and (host_ns := case.idle_gpu.use.get("host_ns")) and not idle > MOSTLY:
-        gain = min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))  # then the host is the limit
+    if not idle > MOSTLY:
+        gain = _gain_beside_host(case, gain)
     if (
         gain < WORTH_PCT
         or max(share, launched * (by_launches and idle > MOSTLY)) < least_pct
@@ -488,6 +530,13 @@ def _kernel_pattern_hit(
     )  # fmt: skip
 
 
+def _gain_beside_host(case: CaseSummary, gain: float) -> float:
+    """What less work of the GPU wins, %, where the host takes nearly as long as it: then the host is the limit."""
+    if case.idle_gpu is None or not (host_ns := case.idle_gpu.use.get("host_ns")):
+        return gain
+    return min(gain, max(100 * (1 - host_ns / case.idle_gpu.med_ns), gain / 4))
+
+
 def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     """Many kernels that are hardly more than their launch."""
     work = _gpu_work_with_share(case)
@@ -502,7 +551,7 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         "short-kernels", case.id, share, f"{work[0].short_pct:.0f} % of the kernels take less than 5 us", "fuse",
         f"{work[0].short_pct:.0f} % of the kernels take less than 5 us, and elementwise ones {share:.0f} % of GPU time",
-        "Fuse them (torch.compile, a kernel of your own).", f"{share:.0f} %", "hotspots",
+        causes()["short-kernels"].remedy("pytorch"), f"{share:.0f} %", "hotspots",
     )  # fmt: skip
 
 
@@ -521,7 +570,8 @@ def counters_command_text(case: CaseSummary) -> str:
     name = largest.short_name.partition("<")[0].rpartition("::")[2]  # ncu knows no parameters
     each = largest.calls / (iteration_count(case) or 1) if largest.calls and case.iterations else 1.0
     count = max(1, min(_LAUNCHES_SHOWN, round(each)))  # those of an iteration may differ
-    chosen = f"-k {name} -c {count}" if name.isidentifier() else "-c 1"
+    skipped = min(round(largest.calls or 0.0) // 2, _LAUNCHES_SHOWN)  # the first may be unlike the others
+    chosen = f"-k {name}{f' -s {skipped}' if skipped else ''} -c {count}" if name.isidentifier() else "-c 1"
     return f"`ncu {chosen}` shows what binds {name if name.isidentifier() else 'kernels'} (in a recipe: `counters:`)."
 
 
@@ -538,5 +588,7 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "casts": _cast_hit,
     "embedding": _dense_embedding_gradient_hit,
     "messages of a graph": _gather_scatter_hit,
+    "one vector": _matrix_vector_hit,
+    "normalisation": _inference_normalisation_hit,
     "short kernels": _short_kernel_hit,
 }

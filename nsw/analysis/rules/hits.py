@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nsw.analysis.cases import CaseSummary
 
 __all__ = [
+    "ALL_TIME",
     "AMPERE",
     "COPIED_PCT",
     "MOSTLY",
@@ -37,6 +38,7 @@ COPIED_PCT: Final = 20.0  # of an iteration, or of GPU time without iterations
 MOSTLY_PCT: Final = 50.0  # of GPU time without iterations
 OF_GPU_TIME, OF_ITERATION = "of GPU time is", "of an iteration is"  # between a share and its class
 UNMEASURED_GAPS: Final = "gaps-unmeasured"  # the cause of idle time that tables do not explain
+ALL_TIME: Final = "the time"  # what a gain is a share of, where a rule says nothing else
 MOSTLY: Final = 0.5
 AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
 _PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
@@ -83,7 +85,7 @@ class Hit:
     costs_accuracy: bool = False
     cured_case: str | None = None
     continued: str = ""
-    gain_of: str = "the time"
+    gain_of: str = ALL_TIME
 
     @property
     def headline(self) -> str:

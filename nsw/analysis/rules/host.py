@@ -194,7 +194,7 @@ def _poor_cpu_use_hit(case: CaseSummary) -> Hit | None:
         return None
     problem = f"{poor:.1f} of {total:.1f} s run at poor CPU utilization"
     return Hit(
-        "idle-cores", case.id, share / 4, problem, "more threads or processes",
+        "idle-cores", case.id, share, problem, "more threads or processes",
         f"{poor:.1f} of {total:.1f} s of CPU time run at poor utilization: half of the logical CPUs work at most",
         _MORE_THREADS, f"{share:.0f} %", "functions",
     )  # fmt: skip

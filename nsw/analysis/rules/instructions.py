@@ -69,7 +69,7 @@ def divergence_remark(kernel: KernelRow) -> Remark | None:
     )
     parts = busy_pct_by_part(kernel)
     part = busiest_part(parts)
-    if lanes is None or not lanes or (part in MEMORY_PARTS and parts[part] >= BOUND_PCT):
+    if lanes is None or not lanes or (part in MEMORY_PARTS - {L1} and parts[part] >= BOUND_PCT):
         return None
     used = min(lanes, switched_on) if switched_on and switched_on < _PREDICATED_PCT else lanes
     if used > _LANES_PCT:
@@ -83,6 +83,13 @@ def divergence_remark(kernel: KernelRow) -> Remark | None:
         return Remark(
             won, "occupancy-block-size", f"blocks of {threads:.0f} threads",
             f"{fact}: its blocks have {threads:.0f} threads, less than a warp",
+        )  # fmt: skip
+    waves = kernel.metrics.get("waves_per_sm", 1.0)
+    if waves < HALF and parts.get(part, 0.0) < BOUND_PCT:  # it takes as long as its longest warp
+        room = 100 * (1 - parts.get(part, 0.0) / REACHED_PCT)
+        return Remark(
+            room, "long-items", f"{used * WARP / 100:.0f} of 32 threads active",
+            f"{fact}, and its blocks fill {100 * waves:.0f} % of the GPU, so that the longest of its warps decides",
         )  # fmt: skip
     return Remark(won, "divergence", f"{used * WARP / 100:.0f} of 32 threads active", fact)
 

@@ -61,6 +61,7 @@ _FEW_ACTIVE: Final = 24.0  # threads an instruction
 _OWN_SECTOR: Final = 0.9  # sectors of a request for each of them, and of all that loads move
 _AGAIN: Final = 2.0  # times what DRAM moves: bytes that are asked for again and again
 _NO_INDICES: Final = 4.2 / 32  # used of each sector: all loads are scattered, and none is of indices side by side
+_OF_NODES: Final = 80.0  # hits of L1 (%) at least
 _INDEXED, _OF_TABLE = 0.3, 90.0  # used of each sector at most; hits of L2 (%) at least
 _WALK: Final = 8  # loads of a thread, by which it could use all of a sector itself
 _LOCAL: Final = 0.2  # of the memory instructions
@@ -258,6 +259,9 @@ def _reads_apart(kernel: KernelRow, bad: Sequence[_Access]) -> bool:
     if lanes is None or loads.word != "loads" or (threads or 0.0) < WARP:
         return False
     active = WARP * lanes / 100
+    are_stores_better = all(loads.used <= HALF * access.used for access in bad[1:])
+    if active < _FEW_ACTIVE and are_stores_better and kernel.metrics.get("tex_cache_hit_rate", 0.0) >= _OF_NODES:
+        return True  # each walks through structures of its own, of which L1 has the next members
     if loads.each is None:  # not counted: indices are loaded side by side, and what they name is in L2
         is_table = kernel.metrics.get("l2_tex_hit_rate", 0.0) >= _OF_TABLE
         return active < _FEW_ACTIVE and _NO_INDICES < loads.used < _INDEXED and is_table

@@ -23,7 +23,7 @@ from nsw.analysis.rules import (
     stragglers,
     timeline,
 )
-from nsw.analysis.rules.hits import OF_GPU_TIME, Context, Hit
+from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, Context, Hit
 from nsw.errors import NswError
 from nsw.resources import entry_points_of
 from nsw.wording import first_names
@@ -44,6 +44,8 @@ RULES: Final[Mapping[str, Rule]] = {
     for name, rule in module.RULES.items()
 }
 _KERNELS: Final = "kernels"
+# what gains are a share of where nothing else was measured, by the table that proves them
+_BASES: Final = {"kernels": "the kernels' time", "hotspots": "GPU time", "copies": "GPU time"}
 # gaps are those of all iterations: how many there are, and how long one takes
 _PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
@@ -83,12 +85,27 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, rereadable: bool = False)
     rules = [*_all_rules()] if cases else []
     for case in cases:
         hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
-        remaining = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
+        remaining = unmeasured = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
         if all(hit.healthy or (hit.cause in _OF_SLOW_ITERATIONS and not hit.gain_pct) for hit in hits):
-            remaining = timeline.healthy_gpu_hit(case)
+            remaining, unmeasured = timeline.healthy_gpu_hit(case), None
         hits += [hit for hit in (remaining, timeline.fusible_work_hit(case, hits)) if hit is not None]
-        found[case.id] = order_hits(_drop_small_hits(_behind_input(case, _gains_of_all_time(case, hits))))
+        hits = _name_gain_bases(case, _gains_of_all_time(case, hits))
+        ordered = order_hits(_drop_small_hits(_behind_input(case, hits)))
+        if unmeasured is not None and timeline.is_first_of_all(case, hits):
+            ordered.remove(unmeasured)
+            ordered.insert(0, unmeasured)
+        found[case.id] = ordered
     return found
+
+
+def _name_gain_bases(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits, their gains of what was measured where no timeline tells how long the program takes."""
+    if case.idle_gpu is not None or case.iterations is not None:
+        return [*hits]
+    return [
+        replace(hit, gain_of=_BASES[hit.table]) if hit.table in _BASES and hit.gain_of == ALL_TIME else hit
+        for hit in hits
+    ]
 
 
 def _gains_of_all_time(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
@@ -108,7 +125,8 @@ def _behind_input(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
         return [*hits]
     return [
         replace(hit, advice=f"Once input comes in time: {hit.advice}")
-        if hit.share_of.startswith("of GPU time") or hit.cause == "launch-bound" else hit for hit in hits
+        if hit.table == "hotspots" or hit.share_of.startswith("of GPU time") or hit.cause == "launch-bound" else hit
+        for hit in hits
     ]  # fmt: skip
 
 

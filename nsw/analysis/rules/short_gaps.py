@@ -49,7 +49,8 @@ _COMPUTE_ON_GPU: Final = (
     "Keep the values on the GPU, and compute there what the host computes from them (tensors, a kernel of one block,"
     " cuSOLVER), or do so less often."
 )
-_A_FEW, _VALUE, _SMALL = 64, 4096, 65536  # bytes
+_NUMBER, _A_FEW, _VALUE, _SMALL = 8, 64, 4096, 65536  # bytes
+_PYTHONS: Final = frozenset({"pytorch", "jax", "python"})
 _FEW_COPIES: Final = 4  # an iteration
 _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 
@@ -57,10 +58,10 @@ _HOSTS_NS: Final = 100e3  # of few gaps, from which they are no launches
 def small_copy_gap_cause(idle: IdleGpu) -> IdleCause | None:
     """Gaps around copies that block the host: many small ones."""
     share, follow = _small_copy_share(idle), float(_do_waits_follow_copies(idle))
-    parts = {"copy": 1.0, "synchronise": follow, "launch": share, "queued": share}
+    count, every = (sum(copy.calls for copy in copies) for copies in (_host_copies(idle), idle.copies))
+    parts = {"copy": count / every if every else 1.0, "synchronise": follow, "launch": share, "queued": share}
     named = tuple((GAP_WORDS[kind], part * idle.in_gaps(kind, lengths=SHORT)) for kind, part in parts.items() if part)
     took = sum(ns for _, ns in named)
-    count = sum(copy.calls for copy in _host_copies(idle))
     small = _small_copies(idle)
     if not took or sum(copy.calls for copy in small) < max(MOSTLY * count, _FEW_COPIES):
         return None
@@ -200,7 +201,10 @@ def wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCau
         advice, do = "", ""
         if _is_loop_of_compiled_step(case, idle):
             advice, do = _UNROLL, "unroll the loop, or make it parallel"
-            fact = f"an iteration is one call of a compiled program (jax.jit), whose loop runs step by step: {fact}"
+            program = "a compiled program (jax.jit) runs its loop step by step"
+            if idle.is_iteration:
+                program = "an iteration is one call of a compiled program (jax.jit), whose loop runs step by step"
+            fact = f"{program}: {fact}"
         elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
             conditions = "conditions on tensors (`if tensor:`, validate_args of torch.distributions)"
             times, remedy = often_text(idle, values), causes()["launch-bound"].remedy("pytorch")
@@ -237,6 +241,8 @@ def _are_values_conditions(case: CaseSummary, idle: IdleGpu) -> bool:
 def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
     """Whether an iteration is one call of a program that XLA compiled, which launches very many operations itself."""
     name = (case.iterations.name if case.iterations else None) or ""
+    if not idle.is_iteration and case.loop_thunks >= PART * idle.operations:
+        return True
     return idle.operations >= _OF_LOOPS and name.startswith("XlaModule")
 
 
@@ -288,6 +294,8 @@ def _gpu_wait_gap_cause(
                              f"the host waits for the size of a selection ({count} read from the GPU {often}),"
                              " since shapes depend on data")  # fmt: skip
         read = [gap for gap in idle.gaps if gap.cause == "value"]
+        if not slow_reads(idle):  # the long ones are the host's
+            read = [gap for gap in read if gap.length in SHORT]
         own = sum(gap.total_ns - gap.cuda_ns for gap in read) / max(sum(gap.gaps for gap in read), 1.0)
         # of a value that is read a gap may be before its copy, and one behind it
         if 2 * sum(gap.to_gpu for gap in read) >= NEARLY * sum(gap.gaps for gap in read) > 0:
@@ -299,8 +307,13 @@ def _gpu_wait_gap_cause(
         then = "and only then launches on"
         if own >= _HOSTS_NS:  # more than a framework takes to launch the next operation
             then = f"and works {format_ns(own)} behind it before it launches on (a print, a log, other work)"
+        are_numbers = all(
+            (copy.med_bytes or 0.0) <= _NUMBER for copy in idle.copies if copy.direction == "from the GPU"
+        )
         advice = _COMPUTE_ON_GPU if idle.is_iteration and values >= _MANY_READS else ""
-        by = " (.item(), print)" if detect_framework(case) in {"pytorch", "jax", "python"} else ""
+        if advice and not are_numbers:
+            advice = f"Put what is read together on the GPU, and copy it once an iteration. {_COMPUTE_ON_GPU}"
+        by = " (.item(), print)" if are_numbers and detect_framework(case) in _PYTHONS else ""
         return IdleCause(
             "scalar-reads",
             saved,

@@ -64,7 +64,7 @@ def _recompilation_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     share = 100 * use["compile_ns"] / use["span_ns"]
     compiled = _compilation_hit(case, context)
-    if share < WORTH_PCT or (compiled is not None and compiled.cause == "recompilation"):  # which names the module
+    if share < WORTH_PCT or compiled is not None:  # which names the modules
         return None
     return make_hit(
         case, "recompilation", share, f"compiles {use['compiles']:.0f} times, {format_ns(use['compile_ns'])}",
@@ -101,11 +101,12 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if gpu >= MOST_OF_SLOWER * more:
         remedy = "look at its kernels", _LOOK_AT_KERNELS
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
-    elif slow.is_of_host and _is_launching(use, iterations):
+    elif _is_launching(use, iterations):
         remedy = _remedy_of(case, "launch-bound")
         count = use["slower_operations"]
         differs = (
-            f"the host launches {count:,.0f} more operations in it, one every {format_ns(more / count)}, and they keep"
+            f"the host launches {count:,.0f} more operations in {'it' if slow.is_periodic else 'each'}, one every"
+            f" {format_ns(more / count)}, and they keep"
             f" the GPU busy for {format_ns(gpu)}: launch-bound"
         )
     elif input_ns >= MOST_OF_SLOWER * more:

@@ -17,13 +17,14 @@ from nsw.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.cases import CaseSummary, Share
     from nsw.analysis.idle_gpu import Copies
 
-__all__ = ["RULES", "fusible_work_hit", "healthy_gpu_hit", "unmeasured_kernel_hit"]
+__all__ = ["RULES", "fusible_work_hit", "healthy_gpu_hit", "is_first_of_all", "unmeasured_kernel_hit"]
 
 _ALL: Final = 0.9  # of the time: copies that decide it
 _MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
+_OUTWEIGHS: Final = 4.0  # times the largest gain
 _LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters, or work to fuse
 
 
@@ -110,14 +111,25 @@ def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
     busy = least_gpu_busy_pct(case)
     if largest is None or busy is None or case.kernels or is_library_kernel_name(largest.name):
         return None
-    share, total = 0.0, sum(work.total_ns or 0.0 for work in case.gpu_work)
-    if total:
-        share = busy * (largest.total_ns or 0.0) / total
+    share = _time_pct(case, largest)
     if share < max(_LARGE_PCT, 100 - busy) or any(largest.short_name in hit.fact for hit in hits):
         return None
     return Hit("gpu-busy", case.id, 0.0, f"{share:.0f} % {largest.short_name}", "measure its counters",
                f"the kernel {largest.short_name} takes {share:.0f} % of the time; no counters tell what binds it",
                counters_command_text(case), f"{share:.0f} %", "hotspots")  # fmt: skip
+
+
+def _time_pct(case: CaseSummary, kernel: Share) -> float:
+    """How much of the time a kernel takes: its part of the GPU's work, and of that of the time."""
+    total = sum(work.total_ns or 0.0 for work in case.gpu_work)
+    return (least_gpu_busy_pct(case) or 0.0) * (kernel.total_ns or 0.0) / total if total else 0.0
+
+
+def is_first_of_all(case: CaseSummary, hits: Sequence[Hit]) -> bool:
+    """Whether the largest kernel, of which nothing is known, takes so much more than hits win that it comes first."""
+    largest = next((share for share in case.gpu_work if share.kind == "kernel"), None)
+    gain = max((hit.gain_pct for hit in hits), default=0.0)
+    return largest is not None and _time_pct(case, largest) >= _OUTWEIGHS * gain
 
 
 def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
