@@ -130,7 +130,7 @@ class Profiler(Protocol):
 
     TOOL is its name; EXECUTABLE what the site must have (None: nothing); ONE_PROCESS says that it does not
     follow children, so that a launcher must start it for each process. Functions of bash for the jobs, called
-    `nsw_NAME`, are in TOOL.sh beside it, or in its SHELL where another package has it; a command starts one as
+    `nsw_NAME`, are in its SHELL, or in TOOL.sh beside it where they are long; a command starts one as
     `("bash", MACHINERY, "NAME", ...)`.
     """
 
