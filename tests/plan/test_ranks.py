@@ -78,6 +78,29 @@ def test_a_share_of_an_unknown_number_of_ranks_is_refused(planner):
     assert "nsw does not know how many processes this launcher starts" in fault.message
 
 
+NODES = "scheduler: slurm, gpus: {per_node: 2}"
+
+
+def test_what_a_profiler_that_names_no_folder_leaves_is_not_packed(planner):
+    app = APP.replace("KIND", "srun")
+    head = "collect: node\nresources: {nodes: 2, gpus: 0}\n"
+    text = f"nsw: 1\nname: t\n{head}{app}\npasses: [timeline: {{tool: nsys}}, host: {{tool: gprof}}]\n"
+    timeline, host = planner.plan(text, site=NODES, tools={"nsys": "nsys", "gprof": "gprof"}).runs
+    assert "reports.*.tar" in timeline.reports
+    assert [words[:2] for words in timeline.after] == [("srun", "--nodes=2")]
+    assert timeline.before[:2] == ("nsw_conditions", "nsw_reports_on_nodes")
+    assert "reports.*.tar" not in host.reports
+    note = "host: `collect: node` packs none of its reports: they are written to the run's folder"
+    assert note in planner.plan(text, site=NODES, tools={"nsys": "nsys", "gprof": "gprof"}).notes
+
+
+def test_nodes_that_nsw_can_start_nothing_on_are_refused_to_pack(planner):
+    text = recipe(APP.replace("KIND", "aprun"), "all").replace("resources:", "collect: node\nresources:")
+    (fault,) = planner.faults(text.replace("gpus: 0", "nodes: 2, gpus: 0"), "scheduler: cobalt", tools={"nsys": "nsys"})
+    assert "nsw knows no command of this site that packs reports once on each of 2 nodes" in fault.message
+    assert fault.source_line == "collect: node"
+
+
 def test_a_rank_without_a_folder_on_its_node_fails_and_says_so():
     words = command_of_rank("first", ("echo", f"--output={NODE_FOLDER}x"), ("echo", "alone"))
     env = BARE | {"NSW_LAUNCHER": "srun", "NSW_REPORTS": "/dev/null/x"}
