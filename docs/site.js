@@ -2,23 +2,35 @@
 // beginning of one: "a" would find all that begins with it. A word with ^1 is a whole one; the last may still be typed.
 const COMMON = new Set(
   (
-    "a an and any are as at be been by can could did do does for from get had has have how i if in is it its make many me my need " +
-    "no not nsw of on or our should so than that the their then there these they this to use used using want was we were what when " +
-    "where which who why will with you your"
+    "a an and any are as at be been by can could did do does for from get had has have how i if in is it its just know let make many " +
+    "me much my need no not nsw of on only or our see should so some than that the their then there these they this to too use used " +
+    "using want was we were what when where whether which while who why will with you your"
   ).split(" "),
 );
 // what readers call it -> what the pages do
 const ALIKE = {
-  abort: "cancel", kill: "cancel", qdel: "cancel", scancel: "cancel", license: "licence", min: "least", minimum: "least",
-  multiple: "several", oom: "memory", singularity: "apptainer", terminate: "cancel", timeout: "limit", walltime: "limit",
+  abort: "cancel", authentication: "code", big: "large", docker: "container", example: "demo", faster: "slower", huge: "large",
+  imbalance: "stragglers", kill: "cancel", license: "licence", min: "least", minimum: "least", multi: "several", multiple: "several",
+  oom: "memory", optimisation: "change", optimization: "change", part: "window", qdel: "cancel", remove: "delete",
+  rerun: "repeat", scancel: "cancel", significance: "verdict", significant: "verdict", singularity: "apptainer",
+  statistical: "verdict", step: "iterations", steps: "iterations", straggler: "late", terminate: "cancel", timeout: "limit",
+  walltime: "limit",
 };
 const SHORTEST = 4; // letters of a word that may still be typed
+// A word and its plural or singular: a whole word finds nothing else, and the beginning of one finds its plural by itself.
+const forms = (word, isLast) => {
+  const whole = /^\p{L}+$/u.test(word) && (!isLast || word.length < SHORTEST) ? [`${word}^1`] : [word];
+  if (!/^\p{L}{4,}$/u.test(word)) return whole;
+  if (/[^s]s$/i.test(word)) return [...whole, `${word.slice(0, -1)}^1`];
+  return isLast ? whole : [...whole, `${word}s^1`];
+};
 const searched = (query) => {
-  const words = query.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ");
+  const asked = query.replace(/^\s*what (is|are) (an? |the )?(?=\w+\W*$)/i, "glossary "); // what is a campaign?
+  const words = asked.replace(/[^\p{L}\p{N}_"]+/gu, " ").split(" ");
   const telling = words.filter((word) => word.length > 1 && /\D/.test(word) && !COMMON.has(word.toLowerCase()));
   return (telling.length ? telling : words)
     .flatMap((word) => [ALIKE[word.toLowerCase()] ?? [], word].flat())
-    .map((word, n, all) => (/^\p{L}+$/u.test(word) && (n < all.length - 1 || word.length < SHORTEST) ? `${word}^1` : word))
+    .flatMap((word, n, all) => forms(word, n === all.length - 1))
     .join(" ");
 };
 const post = Worker.prototype.postMessage;

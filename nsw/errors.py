@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.wording import escape_surrogates
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 MOST_SHOWN: Final = 100  # faults of one file, and warnings
 _EXCERPT: Final = 4000  # characters of a command's output, of its beginning and of its end

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 import re
 import time
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+from typing import Final
 
 # units of a kind, the largest first: name and how much it is
 TIMES: Final = (("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0))

@@ -149,7 +149,7 @@ def open_below(folder: int, name: str, *, owner: int | None = None) -> int:
         os.close(parent)
 
 
-def read_below(folder: int, name: str, *, owner: int | None = None, last: int | None = None) -> bytes:
+def read_below(folder: int, name: str, *, last: int | None = None) -> bytes:
     """Return the bytes of a plain file below an open folder, without following a link on the way.
 
     Args:
@@ -161,7 +161,7 @@ def read_below(folder: int, name: str, *, owner: int | None = None, last: int | 
     Raises:
         OSError: As `open_below`.
     """
-    return _read_descriptor(open_below(folder, name, owner=owner), last)
+    return _read_descriptor(open_below(folder, name), last)
 
 
 def _read_descriptor(descriptor: int, last: int | None) -> bytes:
@@ -247,13 +247,13 @@ def open_text(path: Path | str, *, errors: str = "strict") -> TextIO:
     return os.fdopen(open_regular(path), "r", encoding="utf-8", errors=errors)
 
 
-def make_file(path: Path, mode: int = 0o600) -> BinaryIO:
+def make_file(path: Path) -> BinaryIO:
     """A new file for writing, where there is nothing of that name.
 
     Raises:
         OSError: There is something, or it cannot be made.
     """
-    return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+    return os.fdopen(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 @contextmanager

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 _ORDER = ("done", "running", "queued", "submitted", "intent", "planned", "failed", "invalid", "lost", "cancelled")
 _SEVERAL = {"case": "cases", "pass": "passes"}

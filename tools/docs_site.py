@@ -29,9 +29,13 @@ FENCED = re.compile(r"(^ *```.*?^ *```[^\n]*$)", re.DOTALL | re.MULTILINE)
 OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
-_FIRST = "faq howto/ recipe layout site remote slurm gpu.md pairs compare believe conditions environment"
+_FIRST = (
+    "faq glossary howto/ recipe layout site remote slurm environment "
+    "gpu.md cpu pairs compare believe conditions stragglers"
+)
 _LAST = f"gpu-measurements.md internals.md one-run.md crash-proof.md extending/ skill/ studies/ {OUTSIDE}/"
 _BOOSTS = dict.fromkeys(_FIRST.split(), 2) | dict.fromkeys(_LAST.split(), 0.5)
+_SECTION = 2.0  # what a section counts beside a page: the search itself doubles a page's score at least
 _LARGEST = 100_000  # bytes of a file that a page shows
 
 
@@ -265,6 +269,16 @@ def on_page_context(context: Any, *, page: Any, config: Any, nav: Any) -> Any:
             for tool in title.children:
                 tool.children = []
     return context
+
+
+def on_post_build(config: Any) -> None:
+    """Rank sections beside pages in the index that the search has written; the plugin `offline` reads it afterwards."""
+    path = Path(config["site_dir"]) / "search" / "search_index.json"
+    index = json.loads(path.read_text(encoding="utf-8"))
+    for entry in index["docs"]:
+        if "#" in entry["location"]:
+            entry["boost"] = entry.get("boost", 1) * _SECTION
+    path.write_text(json.dumps(index, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from nsw.tables.schema import TABLES as SCHEMA
 from nsw.tables.schema import TRACES
 
 DOCS = Path(__file__).parents[1] / "docs"
-_HEAD = """# Formats
+_HEAD = """# Report formats that nsw reads
 
 <!-- made by tools/formats_page.py from nsw/readers/data/formats.toml: change it there -->
 
@@ -44,7 +44,7 @@ Other damage is not found: a figure, a name or a text that is wrong in the file 
 there twice counts twice.
 """
 
-_TABLES_HEAD = """# Tables: what each holds, as CSV and as pandas frames
+_TABLES_HEAD = """# Tables: what each holds, as CSV (Excel) and as pandas frames
 
 <!-- made by tools/formats_page.py from nsw/tables/schema.csv: change it there -->
 
@@ -67,7 +67,8 @@ kernels = summary[summary["kind"] == "kernel"]
 them, a row a run and kernel, with copies and sets; `kind` is `kernel`, `memcpy` or `memset`. `kernels`: those whose
 hardware counters were measured (a pass `counters`). `gpu_trace`: every launch.
 
-`nsw read FILE... --table NAME` prints a table of a report without a campaign, and takes `--where kind=kernel`.
+Excel opens the CSV files; nsw writes no .xlsx. `nsw read FILE... --table NAME` prints a table of a report without a
+campaign, and takes `--where kind=kernel`.
 `nsw query` filters in SQL ([howto/sql.md](howto/sql.md)). `nsw query --schema` lists the columns with units and
 meanings; so does `nsw/tables/schema.csv`. Times are ns, sizes bytes, percentages 0 to 100; what was not measured is
 null.

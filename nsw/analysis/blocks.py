@@ -6,11 +6,9 @@ for is a table: every block of numbers has columns and rows, and says which colu
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, Literal
 
 Unit = Literal[
     "text", "name", "sentence", "count", "number", "plain", "times", "ns", "byte", "byte/s", "FLOP/s", "GB/s", "%",

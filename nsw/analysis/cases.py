@@ -10,10 +10,11 @@ in the recipe's order counts, so that nothing is counted twice.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.analysis.collective_speed import CollectiveSpeed, collective_speeds
 from nsw.analysis.figures import Figure, Perturbation, figures_by_pass, profiler_perturbations
@@ -41,10 +42,6 @@ from nsw.analysis.steady import (
 from nsw.analysis.stragglers import OF_STRAGGLERS, Straggler, find_stragglers
 from nsw.tables.columns import Columns
 from nsw.tables.parquet_tables import RowsByRun, StoredRows, TableData
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
 
 _FEWEST, _FEW_ALIKE, _ALIKE = 6, 3, 1.25  # iterations; those of which none takes so many times the median
 _COMPILED: Final = re.compile(r"XlaCompile:#module=([^#,]+)")  # one range a module, the ranges of its passes within
@@ -208,9 +205,11 @@ class _CaseRows:
             for row in _rows_but_kernels(parts, run.id, self.columns_of_run("phase_summary", run.id))
         ]
 
+    def columns(self, table: str, runs: Sequence[Any]) -> list[Columns]:
+        return [self.columns_of_run(table, run.id) for run in runs]
+
     def steady_columns(self, table: str, runs: Sequence[Any]) -> Columns:
-        whole = [self.columns_of_run(table, run.id) for run in runs]
-        return steady_state_columns(table, whole, [self.columns_of_run("phase_summary", run.id) for run in runs])
+        return steady_state_columns(table, self.columns(table, runs), self.columns("phase_summary", runs))
 
 
 def _summarize_case(
@@ -229,21 +228,16 @@ def _summarize_case(
     gpu = rows.steady_columns("gpu_summary", with_gpu)
     gpu_ns = sum(filter(None, gpu["total_ns"]))
     work = largest_shares(gpu, 1.0, several)
-    nccl = [
-        row
-        for row in steady_state_rows("communication", rows.traced("communication"), parts)
-        if "nccl" in {row.get("library"), row.get("kind")}
-    ]
-    figures = figures_by_pass(runs, rows.by_run.get("figures", {}))
-    free = {figure.name for figure in figures if not figure.profiled}
-    figures = tuple(each for each in figures if each.pass_name not in windowed or each.name not in free)
+    communication = steady_state_rows("communication", rows.traced("communication"), parts)
+    nccl = [row for row in communication if "nccl" in {row.get("library"), row.get("kind")}]
+    figures = _counted_figures(rows, windowed)
     idle_gpu = find_most_idle_gpu(
         iterations,
         {"phase_summary": parts, "gaps": gaps, "host_copies": rows.traced("host_copies"), "gpu_use": gpu_use},
     )
     gpus = tuple(sorted({str(row["text"]) for row in facts if row["key"] == "gpu_name" and row.get("text")}))
-    alike = _are_iterations_alike(iterations)
     loading = _longest_loading_range(ranges)
+    loading_range: Any = loading.get("min_ns"), loading.get("max_ns")
     return CaseSummary(
         id=id_,
         params=runs[0].params,
@@ -253,9 +247,7 @@ def _summarize_case(
         communication_pct=100 * sum(row.get("total_ns") or 0 for row in nccl) / gpu_ns if gpu and gpu_ns else None,
         hotspots=_shares_that_cover(work, cover),
         gpu_work=work,
-        start_kernels=()
-        if "kernel" in gpu["kind"]
-        else _kernel_names(rows.columns_of_run("phase_summary", run.id) for run in with_gpu),
+        start_kernels=() if "kernel" in gpu["kind"] else _kernel_names(rows.columns("phase_summary", with_gpu)),
         api=largest_shares(rows.steady_columns("api_summary", rows.with_api), cover, max(1, len(rows.with_api))),
         longest_calls_ns={
             row["name"]: row["max_ns"] for row in rows.rows("api_summary", rows.with_api) if row.get("max_ns")
@@ -289,30 +281,34 @@ def _summarize_case(
         idle_gpu=idle_gpu,
         traced_by=with_gpu[0].pass_name if with_gpu else None,
         one_phase=unsplit_timeline_reason(rows.traced("phases")),
-        spent=divide_time(
-            gpu if alike else Columns.joined([rows.columns_of_run("gpu_summary", run.id) for run in with_gpu]),
-            iterations if alike else (),
-            several,
-            classes,
-            shared=may_share_gpus(iterations, parts),
-            is_mean=idle_gpu is not None and idle_gpu.is_mean,
-        ),
+        spent=_spent_time(rows, gpu, iterations, classes, shared=may_share_gpus(iterations, parts), idle_gpu=idle_gpu),
         loading_ns=loading.get("med_ns") or loading.get("avg_ns"),
-        loading_range_ns=None
-        if None in (loading.get("min_ns"), loading.get("max_ns"))
-        else (loading["min_ns"], loading["max_ns"]),
+        loading_range_ns=loading_range if None not in loading_range else None,
         loading_waits_ns=_loading_waits(loading),
         host=summarize_host(runs, rows.by_run),
         stray_contexts=find_stray_contexts(rows.traced("process_gpus")),
     )
 
 
-def _are_iterations_alike(iterations: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether their median tells something: of few that differ it does not, and the whole run's time counts then."""
-    return all(
+def _counted_figures(rows: _CaseRows, windowed: Collection[str]) -> tuple[Figure, ...]:
+    """The figures; of passes that record a part of the program those alone that no run without a profiler has."""
+    figures = figures_by_pass(rows.runs, rows.by_run.get("figures", {}))
+    free = {figure.name for figure in figures if not figure.profiled}
+    return tuple(figure for figure in figures if figure.pass_name not in windowed or figure.name not in free)
+
+
+def _spent_time(
+    rows: _CaseRows, gpu: Columns, iterations: Sequence[Mapping[str, Any]], classes: Mapping[str, str] | None, *,
+    shared: bool, idle_gpu: IdleGpu | None,
+) -> Spent | None:  # fmt: skip
+    """The time by classes, of the steady state unless its iterations are few and differ, so that no median tells."""
+    if not all(
         row["steady"] >= _FEWEST or (row["steady"] >= _FEW_ALIKE and row["max_ns"] <= _ALIKE * row["med_ns"])
         for row in iterations
-    )
+    ):
+        gpu, iterations = Columns.joined(rows.columns("gpu_summary", rows.with_gpu)), ()
+    is_mean = idle_gpu is not None and idle_gpu.is_mean
+    return divide_time(gpu, iterations, max(1, len(rows.with_gpu)), classes, shared=shared, is_mean=is_mean)
 
 
 def _kernel_ns(gpu: Columns) -> float:

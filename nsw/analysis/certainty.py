@@ -19,15 +19,13 @@ from __future__ import annotations
 import math
 import statistics
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "ALPHA",

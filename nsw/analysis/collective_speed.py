@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nsw.analysis.groups import group_by
 from nsw.metrics.catalogue import find_gpu
 from nsw.quantities import rate, size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["CollectiveSpeed", "collective_speed_text", "collective_speeds"]
 

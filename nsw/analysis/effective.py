@@ -8,14 +8,11 @@ of the bytes that go over the link.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from nsw.analysis.cases import CaseSummary, rows_by_run, runs_of_first_measured_pass
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 Clock = Literal["gpu", "cpu"]
 Measured = Literal["copies", "collectives"]

@@ -6,14 +6,12 @@ Counters passes are left out of the perturbation: they run kernels again and are
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.analysis.groups import group_by
 from nsw.quantities import is_energy, number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from itertools import accumulate, chain, repeat
+from typing import Any, Final, TypeAlias
 
 from nsw.analysis.groups import group_by
 from nsw.errors import nearest
@@ -23,10 +24,6 @@ from nsw.profilers.kernel_filters import ncu_launch_filter_options, regex_of_nam
 from nsw.recipe.passes import AT_MOST, COVER, SAMPLE
 from nsw.tables.names import without_spaces
 from nsw.wording import first_names
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
 
 _Row: TypeAlias = "Mapping[str, Any]"
 
@@ -477,10 +474,7 @@ def match_chosen_launches(
         names = (mangled, without_spaces(kernel), str(rows[0]["short_name"]))
         measured_launches = next((left.pop(name) for name in names if name and name in left), [])
         ordered = sorted(rows, key=lambda row: int(row["ordinal"]))
-        for at, row in enumerate(ordered):
-            matched_rows.append(
-                _add_measured_launch(row, measured_launches[at] if at < len(measured_launches) else None)
-            )
+        matched_rows += map(_add_measured_launch, ordered, chain(measured_launches, repeat(None)))
         matched_rows += [_unexpected_launch_row(launch) for launch in measured_launches[len(ordered) :]]
     return [*matched_rows, *(_unexpected_launch_row(launch) for unexpected in left.values() for launch in unexpected)]
 

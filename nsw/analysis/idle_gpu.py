@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from nsw.analysis.groups import group_by
 from nsw.analysis.steady import gpu_labels, process_key
 
 if TYPE_CHECKING:
@@ -123,9 +124,7 @@ def find_most_idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[
         iterations: The rows of table iterations of the case's timelines.
         tables: Those of phase_summary, gaps, host_copies and gpu_use.
     """
-    by_run: dict[Any, list[Row]] = {}
-    for row in iterations:
-        by_run.setdefault(row.get("run"), []).append(row)
+    by_run = group_by(iterations, lambda row: row.get("run"))
     steady = _steady_rows_by_process(tables["phase_summary"])
     runs = (
         [_most_idle_gpu_of_run(rows, steady, tables) for rows in by_run.values()]
@@ -139,14 +138,11 @@ def find_most_idle_gpu(iterations: Iterable[Row], tables: Mapping[str, Sequence[
 
 def _idle_gpus_of_unsplit_runs(tables: Mapping[str, Sequence[Row]]) -> list[IdleGpu | None]:
     """Of runs whose only process has no iterations, on its only GPU."""
-    by_run: dict[Any, list[Row]] = {}
-    for row in tables["gpu_use"]:
-        by_run.setdefault(row.get("run"), []).append(row)
     return [
         _idle_gpu_of_unsplit_run(rows[0], tables)
         if len(rows) == 1 and (rows[0]["kernels"] or 0) >= _LEAST_LAUNCHES
         else None
-        for rows in by_run.values()
+        for rows in group_by(tables["gpu_use"], lambda row: row.get("run")).values()
     ]
 
 

@@ -9,15 +9,13 @@ Only libraries' kernels have a class: a user's own kernel is what its counters s
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.resources import csv_rows, entry_points_of
 from nsw.tables.names import demangle_fully, is_mangled_name, short_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 __all__ = [
     "COPIES",

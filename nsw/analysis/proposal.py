@@ -14,10 +14,10 @@ from nsw.analysis.growth import FIGURE, RATE
 from nsw.analysis.several_cases import efficiency_range
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from nsw.analysis.comparison import Scaling, ScalingPoint
-    from nsw.analysis.growth import Series
+    from nsw.analysis.growth import Growth, Series
 
 __all__ = ["FARTHER", "NAME", "proposal_curve"]
 
@@ -43,40 +43,16 @@ def proposal_curve(
     work = (curve.unit or "").partition("/")[0] or "units of work"
     names = tuple(curve.points[0].series)
     rows: list[tuple[Cell, ...]] = []
-    series = group_by((p for p in curve.points if p.figure is not None), lambda point: repr(point.series))
-    for points in series.values():
-        params: list[Cell] = [
-            value if isinstance(value, int | float | str) else str(value) for value in points[0].series.values()
-        ]
-        base, last = points[0], points[-1]
-        for point in points:
-            count = gpus.get(point.case_id)
-            hours = _gpu_hours_per_million(count, point.figure if is_rate else None, run_s.get(point.case_id))
-            rows.append((
-                *params, point.at, "measured", point.figure, point.speedup, point.efficiency_pct,
-                efficiency_range(curve, base, point), hours,
-            ))  # fmt: skip
-        laws = [
-            row
-            for each in series_list
-            if repr(each.params) == repr(points[0].series)
-            for row in each.rows
-            if row.kind == FIGURE
-        ]
-        for times in FARTHER:
-            at = last.at * times
-            estimate = laws[0].predict(at) if laws else None
-            if estimate is None or estimate.value is None or base.efficiency_pct is None:
-                continue
-            value, low, high = (
-                None if each is None else _efficiency_pct(curve, base, at, each)
-                for each in (estimate.value, estimate.low, estimate.high)
-            )
-            grown = gpus.get(last.case_id, 0) * times if gpus.get(last.case_id) == last.at else None
-            between = None if low is None or high is None else (min(low, high), max(low, high))
-            speedup = None if value is None else value / 100 * at / base.at
-            hours = _gpu_hours_per_million(grown, estimate.value if is_rate else None, None)
-            rows.append((*params, at, _PREDICTED, estimate.value, speedup, value, between, hours))
+    for points in group_by((p for p in curve.points if p.figure is not None), lambda p: repr(p.series)).values():
+        params = [v if isinstance(v, int | float | str) else str(v) for v in points[0].series.values()]
+        measured = (
+            _measured_cells(curve, points[0], p, gpus.get(p.case_id), run_s.get(p.case_id), is_rate=is_rate)
+            for p in points
+        )
+        alike = (series for series in series_list if repr(series.params) == repr(points[0].series))
+        law = next((row for series in alike for row in series.rows if row.kind == FIGURE), None)
+        beyond = _predicted_cells(curve, points, law, gpus.get(points[-1].case_id), is_rate=is_rate) if law else ()
+        rows += [(*params, *cells) for cells in (*measured, *beyond)]
     hours_title = f"GPU-hours for a million {work}" if is_rate else "GPU-hours a run"
     columns = (
         *(Column(f"param.{name}", name) for name in names),
@@ -101,6 +77,40 @@ def proposal_curve(
         ideals=(100.0,) * len(rows),
         evidence=(Evidence("scaling", tuple(point.case_id for point in curve.points)),),
     )
+
+
+def _measured_cells(
+    curve: Scaling,
+    base: ScalingPoint,
+    point: ScalingPoint,
+    gpus: int | None,
+    run_s: float | None,
+    *,
+    is_rate: bool,
+) -> tuple[Cell, ...]:
+    """A measured point, from its place on the axis to its hours."""
+    hours = _gpu_hours_per_million(gpus, point.figure if is_rate else None, run_s)
+    spread = efficiency_range(curve, base, point)
+    return (point.at, "measured", point.figure, point.speedup, point.efficiency_pct, spread, hours)
+
+
+def _predicted_cells(
+    curve: Scaling, points: Sequence[ScalingPoint], law: Growth, gpus: int | None, *, is_rate: bool
+) -> Iterator[tuple[Cell, ...]]:
+    """The points behind the last measured one, as far as the law tells them."""
+    base, last = points[0], points[-1]
+    for times in FARTHER:
+        at = last.at * times
+        estimate = law.predict(at)
+        if estimate.value is None or base.efficiency_pct is None:
+            continue
+        value = _efficiency_pct(curve, base, at, estimate.value)
+        ends = [_efficiency_pct(curve, base, at, end) for end in (estimate.low, estimate.high) if end is not None]
+        spread = (min(ends), max(ends)) if len(ends) == 2 else None
+        hours = _gpu_hours_per_million(
+            gpus * times if gpus == last.at else None, estimate.value if is_rate else None, None
+        )
+        yield at, _PREDICTED, estimate.value, value / 100 * at / base.at, value, spread, hours
 
 
 def _efficiency_pct(curve: Scaling, base: ScalingPoint, at: float, figure: float) -> float:

@@ -6,14 +6,11 @@ the run); where it has none, the data sheet's, labelled so.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from nsw.metrics.catalogue import Gpu, find_gpu
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
 
 Source = Literal["report", "data sheet"]
 Level = Literal["DRAM", "L2", "L1"]

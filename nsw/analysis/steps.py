@@ -8,17 +8,15 @@ as large as the noise. Over all series together at most a small share of the ste
 from __future__ import annotations
 
 import math
+from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from nsw.analysis.certainty import ALPHA, significant_by_false_discovery_rate
-
-if TYPE_CHECKING:
-    from collections.abc import MutableMapping, Sequence
 
 __all__ = ["MIN_NIGHTS", "Step", "Tests", "find_steps", "one_night_noise"]
 

@@ -5,18 +5,15 @@ ncu leaves out a metric that it does not have without a word and with exit statu
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.analysis.groups import group_by
 from nsw.metrics import Chip, find_chip, find_metric, ncu_metric_request, ncu_names, nvprof_metric_request
 from nsw.metrics.catalogue import metric_names_in_expression
 from nsw.metrics.requests import ALL_METRICS, replay_refusal, requested_portable_names
 from nsw.wording import first_names
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
 
 _MAX_NAMES: Final = 4  # names of metrics or kernels in a sentence
 _HINT: Final = "`nsw metrics check NAME --chip CHIP` checks a name; `ncu --query-metrics` lists what the site's ncu has"

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from nsw import safe_files
 from nsw.errors import CampaignError, UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["read_baselines", "remove", "set_baseline"]
 

@@ -227,15 +227,10 @@ def _medians_by_case(folder: CampaignFolder, ledger: Ledger, name: str) -> dict[
     """The median of a figure in each case that has it, undisturbed by a profiler where it was so measured."""
     from nsw.analysis.cases import rows_by_run
     from nsw.analysis.figures import figures_by_pass
+    from nsw.analysis.groups import group_by
     from nsw.engine.tables import load_rows_lazily
 
-    cases: dict[str, list[RunRow]] = {}
-    for run in ledger.runs():
-        cases.setdefault(run.case_id, []).append(run)
     rows = rows_by_run(load_rows_lazily(folder, "figures"))
-    medians: dict[str, float] = {}
-    for case, runs in cases.items():
-        case_figures = [figure for figure in figures_by_pass(runs, rows) if figure.name == name]
-        if case_figures:
-            medians[case] = min(case_figures, key=lambda figure: figure.profiled).median
-    return medians
+    runs_by_case = group_by(ledger.runs(), lambda run: run.case_id)
+    figures = {case: [f for f in figures_by_pass(runs, rows) if f.name == name] for case, runs in runs_by_case.items()}
+    return {case: min(passes, key=lambda f: f.profiled).median for case, passes in figures.items() if passes}

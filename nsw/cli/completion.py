@@ -13,15 +13,13 @@ import os
 import re
 import shlex
 import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 SHIPPED: Final = Path(__file__).with_name("words.json")
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from nsw.api.combined import CombinedTables, meaning_of, schema_rows
 from nsw.api.query import query as answer
@@ -16,9 +17,6 @@ from nsw.errors import Exit, UsageError
 from nsw.present.terminal import TextTable, console, page_output
 from nsw.quantities import number
 from nsw.recipe.units import show_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _COLUMNS = ("column", "type", "unit", "meaning")
 

@@ -5,15 +5,13 @@ The recordings are package data, compressed; an index says what each is and what
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from nsw.errors import NswError
 from nsw.safe_files import replacing_file
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 COLLECTION = "alexnet-4xH200"
 

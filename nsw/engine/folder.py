@@ -16,20 +16,17 @@ import shlex
 import shutil
 import socket
 import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 from nsw.apart import Limits
 from nsw.engine.trust import forget, is_trusted, known_paths, trust
 from nsw.errors import CampaignError, CampaignLockedError, did_you_mean, disk_full
 from nsw.safe_files import make_folders, open_below, open_folder_below, open_plain, read_text, user_name, write_text
 from nsw.tables.exported import exported_tables_hint
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
@@ -237,7 +234,6 @@ def make_private(folder: Path, share: str) -> list[Path]:
 def make_campaign_folder(
     parent: Path,
     name: str,
-    now: float | None = None,
     *,
     share: str = "nobody",
     check: Callable[[CampaignFolder, Path, Path], object] = lambda _folder, _path, _later: None,
@@ -247,7 +243,6 @@ def make_campaign_folder(
     Args:
         parent: The folder of campaigns.
         name: The recipe's name.
-        now: Unix seconds, for the name; None: the current time.
         share: Who else may look into it: nobody or group.
         check: Called with the new folder, its path below `parent`, and the one that it gets at the end; it raises where
             the folder must not be used.
@@ -260,7 +255,7 @@ def make_campaign_folder(
         CampaignError: The folder cannot be made.
     """
     above: list[Path] = []
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(now))
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime())
     while True:
         final = CampaignFolder(parent / f"{name}-{stamp}-{secrets.token_hex(2)}")
         hidden = CampaignFolder(parent / f".{final.id}{_HALF_MADE}")

@@ -16,9 +16,10 @@ import stat
 import tarfile
 import time
 import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.engine.folder import LEDGER, STATE, CampaignFolder, run_folder
 from nsw.engine.ledger import Ledger
@@ -32,9 +33,6 @@ from nsw.schedulers.model import JOBS
 from nsw.scripts.quoting import quote
 from nsw.transport.commands import Fence, take_ownership
 from nsw.transport.model import Transport, connect, read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "ARCHIVE",

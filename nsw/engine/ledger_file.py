@@ -14,21 +14,19 @@ import json
 import os
 import shlex
 import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import EnumType
 from functools import cache
+from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, get_args, get_origin
+from typing import Any, BinaryIO, Final, get_args, get_origin
 
 from nsw.engine import ledger_rows
 from nsw.engine.ledger_rows import AGAIN, Cause, Key, Kind, NeedReason, NeedState, Reading, State, is_site
 from nsw.errors import CampaignError
 from nsw.safe_files import open_plain
 from nsw.version import __version__
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = [
     "MIGRATIONS",
@@ -226,9 +224,13 @@ def as_campaign_error(fault: sqlite3.Error, path: Path, *, creating: bool = Fals
     again = "then run the same command again" if creating else f"then `nsw resume {shlex.quote(str(folder))}` continues"
     code = getattr(fault, "sqlite_errorcode", None) or sqlite3.SQLITE_ERROR
     if code == sqlite3.SQLITE_READONLY_DBMOVED:
+        otherwise = _start_again_hint(path)
+        if not folder.exists():  # the lockfile is gone too
+            otherwise = "cancel its jobs with the scheduler's own command and begin again; of a campaign behind ssh"
+            otherwise += f" `nsw attach {shlex.quote(folder.name)} --site SITE` brings back what the site has"
         return CampaignError(
             f"{path} was deleted or moved while nsw used it; jobs that were submitted go on",
-            hint=f"put it back, {again}; else {_start_again_hint(path)}",
+            hint=f"put it back, {again}; else {otherwise}",
         )
     match code & 0xFF:  # the rest says more of the same
         case sqlite3.SQLITE_FULL:

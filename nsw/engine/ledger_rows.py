@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import EnumType, StrEnum
 from functools import cache, lru_cache, partial
 from operator import itemgetter
 from types import UnionType
 from typing import (
-    TYPE_CHECKING,
     Any,
     Final,
     Generic,
@@ -22,9 +22,6 @@ from typing import (
     get_origin,
     get_type_hints,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "AGAIN",

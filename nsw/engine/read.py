@@ -507,7 +507,13 @@ def _missing_figure_problem(row: Mapping[str, Any], figure: Figure, run: str) ->
     what = f"figure {name} {reason} in the program's output"
     if not figure.required:
         return "warning", what, None
-    aim = "put the number alone into its group, such as ([\\d.]+)," if text is not None else "correct it"
+    if text is None:
+        aim = "correct it"
+    elif re.fullmatch(r"-?\d+,\d+", text):  # ([\d.]+) would take 3 of 3,14
+        aim = "let the program print a point for the decimal comma (`LC_ALL: C` in app.env can do it),"
+        reread = "run it again"
+    else:
+        aim = "put the number alone into its group, such as ([\\d.]+),"
     fix = (
         f"compare the recipe's regex with what `nsw logs {run}` shows, {aim} and {reread};"
         " `required: false` allows a run without it"

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from nsw.launchers.model import Launcher, Layout, Part, PlaceFacts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Aprun(Launcher):

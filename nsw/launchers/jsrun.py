@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.launchers.model import OPTIONS, Launch, Launcher, Layout, LayoutError, Part, PlaceFacts, RequestedOption
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 _OF_SETS: Final = frozenset({"processes", "sets", "set_ranks", "set_cpus", "set_gpus", "node_sets"})
 

@@ -7,16 +7,14 @@ registered by a line in nsw/recipe/launcher_names.py, or an entry point of anoth
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from nsw.errors import NswError
 from nsw.profilers.model import MACHINERY, Variable
 from nsw.recipe.launcher_names import load_launcher
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 Sees = Literal["own", "node"]
 Part: TypeAlias = tuple[str, tuple[str, ...]]  # what it says of the layout, as `Launcher.meanings`, and the words

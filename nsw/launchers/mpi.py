@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from nsw.launchers.model import (
     FORWARD,
@@ -18,9 +19,6 @@ from nsw.launchers.model import (
     RequestedOption,
 )
 from nsw.profilers.model import Variable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 FAMILIES: Final = ("openmpi", "mpich", "pals")  # Intel MPI's is Hydra, as MPICH's
 NODE_FILES: Final = {"pbs": Variable("PBS_NODEFILE"), "cobalt": Variable("COBALT_NODEFILE")}

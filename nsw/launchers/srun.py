@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from nsw.launchers.model import (
     QUANTITIES,
@@ -16,9 +16,6 @@ from nsw.launchers.model import (
     layout_numbers_by_meaning,
     parse_requested_options,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 class Srun(Launcher):

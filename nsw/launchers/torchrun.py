@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.launchers.model import Launch, Launcher, Part
 from nsw.profilers.cprofile import is_python_interpreter
 from nsw.profilers.model import Variable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
 
 _MEETING: Final = Variable("nsw_meeting")  # the first node and a port
 

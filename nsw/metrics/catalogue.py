@@ -10,14 +10,12 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from nsw.resources import csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ or of columns of them (numpy); what a division by zero gives is absent.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from nsw.metrics.catalogue import (
     LEVEL,
@@ -24,10 +25,6 @@ from nsw.metrics.catalogue import (
 )
 from nsw.metrics.ncu_names import is_ncu_style_name
 from nsw.resources import csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
 
 Base = Literal[1000, 1024]
 

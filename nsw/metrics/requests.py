@@ -7,9 +7,10 @@ where it is known: faults with near misses and reasons.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 from nsw.errors import did_you_mean, nearest
 from nsw.metrics import ncu_names
@@ -23,10 +24,6 @@ from nsw.metrics.catalogue import (
     metrics_by_name,
 )
 from nsw.resources import csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
 
 Tool = Literal["ncu", "nvprof"]
 _Version = tuple[int, ...]

@@ -7,14 +7,12 @@ script, the words of the launcher, which ranks are profiled, and what the job co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.launchers.model import Layout, LayoutError, Sees
 from nsw.recipe.launcher_names import CUSTOM, NONE, load_launcher
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["MAKERS", "Demand", "compute_layout", "layout_sentence"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.analysis.blocks import Block, Column, Note, Table
 from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent
@@ -17,10 +18,6 @@ from nsw.present.summary_view import as_markdown, block_data, show_blocks, show_
 from nsw.present.terminal import console
 from nsw.present.untrusted_text import clean_line
 from nsw.wording import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 COLUMNS: Final = (
     "case", "what", "unit", "first", "second", "first_runs", "second_runs", "verdict", "higher_is_better", "gain_pct",

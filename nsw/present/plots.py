@@ -41,28 +41,22 @@ if TYPE_CHECKING:
     from nsw.analysis.blocks import Block
 
 _SERIES: Final = 8  # that are drawn: there are no more colours that everybody tells apart
+_WIDTH: Final = 720  # px that a plot is made for; it scales
 _DECADES: Final = 16.0  # times, from which an axis is logarithmic
 
 
-def svg_of(block: Table, *, width: int = 720, title: bool = True) -> str | None:
-    """A block as SVG, one element; None where it has no picture, or one of a single point.
-
-    Args:
-        block: The block.
-        width: px that it is made for; it scales.
-        title: Whether its title is written above it.
-    """
+def svg_of(block: Table) -> str | None:
+    """A block as SVG, one element; None where it has no picture, or one of a single point."""
     draw = _PICTURES.get(block.kind)
-    heading = title and bool(block.title)
-    picture = draw(block, float(width), 30.0 if heading else 8.0) if draw and block.rows else None
+    picture = draw(block, float(_WIDTH), 30.0 if block.title else 8.0) if draw and block.rows else None
     if picture is None:
         return None
-    head = [svg.text(block.title, 8, 20, size=15, bold=True, within=width - 16)] if heading else []
+    head = [svg.text(block.title, 8, 20, size=15, bold=True, within=_WIDTH - 16)] if block.title else []
     height = round(picture.bottom)
     return svg.node(
         "svg", svg.node("title", svg.escape_text(block.title or block.name)),
         svg.node("desc", svg.escape_text(picture.words)), *head, *picture.parts,
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
+        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {height}", width=_WIDTH, height=height, role="img",
         font_family=svg.FONT, class_="plot",
     )  # fmt: skip
 
@@ -323,7 +317,7 @@ def _draw_stacked_bars(
     def legend_mark(n: int, x: float, y: float) -> str:
         return svg.rect(x, y - 11, 14, 13, svg.series_class(colours[n])) + svg.hatch(x, y - 11, 14, 13, colours[n])
 
-    legend, top = svg.legend_of(names, 8, top + 12, width - 16, legend_mark)
+    legend, top = svg.legend_of(names, top + 12, width - 16, legend_mark)
     rows = _place_rows(labels, width, top + 4, right=24)
     axis = svg.linear_axis(
         0.0, max(sum(piece.length for piece in bar) for bar in bars), rows.left, rows.right, unit=unit

@@ -120,7 +120,7 @@ def plot_scatter(block: Any, width: float, top: float) -> svg.Picture | None:
         return None
     names = list(series)
     legend, top = (
-        svg.legend_of(names, 8, top + 12, width - 16, lambda n, x, y: svg.marker(x + 8, y - 4, n))
+        svg.legend_of(names, top + 12, width - 16, lambda n, x, y: svg.marker(x + 8, y - 4, n))
         if any(names)
         else ([], top)
     )
@@ -272,7 +272,7 @@ def plot_lanes(block: Any, width: float, top: float) -> svg.Picture | None:
     signs = [*(colours[name] for name in coloured), _OTHER_COLOUR]
     entries = [*coloured, *(["other"] if len(coloured) < len(by_time) else [])]
     legend, top = svg.legend_of(
-        entries, 8, top + 12, width - 16, lambda n, x, y: svg.rect(x, y - 11, 14, 13, svg.series_class(signs[n]))
+        entries, top + 12, width - 16, lambda n, x, y: svg.rect(x, y - 11, 14, 13, svg.series_class(signs[n]))
     )
     keys = list(dict.fromkeys(_lane_key(block, row) for row in block.rows))
     tops, bottom = _lane_tops(keys, top)

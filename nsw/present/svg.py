@@ -581,14 +581,16 @@ def whisker(low: float, high: float, across: float, css_class: str, *, upright: 
     return "".join(path(pair if upright else [(y, x) for x, y in pair], css_class, width=1.4) for pair in ends)
 
 
+_LEFT: Final = 8.0  # px, of the first sign in a line of a legend
+
+
 def legend_of(
-    entries: Sequence[str], x: float, y: float, width: float, sign: Callable[[int, float, float], str]
+    entries: Sequence[str], y: float, width: float, sign: Callable[[int, float, float], str]
 ) -> tuple[list[str], float]:
     """Names with their signs, in as many lines as they need.
 
     Args:
         entries: The names.
-        x: px, of the first sign.
         y: px, of the first line.
         width: px that a line may take.
         sign: Draws the sign of an entry (its index, x and y in px).
@@ -596,11 +598,11 @@ def legend_of(
     Returns:
         The parts, and where they end (px).
     """
-    parts, at = [], x
+    parts, at = [], _LEFT
     for n, entry in enumerate(entries):
         label = cut_to_width(entry, min(260.0, width - 24))
-        if at > x and at + 24 + text_width(label) > x + width:
-            at, y = x, y + 18
+        if at > _LEFT and at + 24 + text_width(label) > _LEFT + width:
+            at, y = _LEFT, y + 18
         parts += [sign(n, at, y), text(entry, at + 20, y, within=min(260.0, width - 24))]
         at += 38 + text_width(label)
     return parts, y + 10

@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from typing import TYPE_CHECKING, Any, Final, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import Any, Final, TextIO
 
 # Control characters but tab and line feed (C0, DEL, C1); marks of direction and other characters that are not seen;
 # line separators; interlinear and tag characters; surrogates, which stand for bytes that are no text. Letters that are

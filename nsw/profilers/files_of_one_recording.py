@@ -6,12 +6,10 @@ A report for the GUI stays beside the pages that were exported from it, and each
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
+from pathlib import Path
+from typing import Final
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,9 @@ import atexit
 import os
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from typing import Any
 
 
 def start_profiler(words: str) -> Callable[[], None]:

@@ -9,17 +9,15 @@ from __future__ import annotations
 import csv
 import math
 import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from nsw.quantities import ENERGY, ENERGY_PER, JOULE
 from nsw.safe_files import open_text
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["FEWEST_SAMPLES", "condition_rows", "energy_figure_rows", "energy_with_error_joules"]
 

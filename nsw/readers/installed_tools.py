@@ -7,16 +7,14 @@ import re
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.apart import child_processes_without_limits
 from nsw.resources import csv_rows
 from nsw.safe_files import replacing_file
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 class ToolRunError(Exception):

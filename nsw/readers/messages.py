@@ -13,17 +13,14 @@ from collections import Counter
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from nsw.readers.model import Problem, Report, Sample
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
 from nsw.resources import toml_data
 from nsw.safe_files import open_to_read
 from nsw.wording import first_names
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 Severity = Literal["error", "warning"]
 # `==PROF== Profiling "1:7:function:1": 0%` where --kernel-id is given, else `Profiling "function" - 3: 0%`

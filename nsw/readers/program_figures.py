@@ -11,16 +11,14 @@ import math
 import re
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TextIO, TypeVar
+from pathlib import Path
+from typing import Any, Final, TextIO, TypeVar
 
 from nsw.apart import limited_block, run_isolated
 from nsw.errors import LimitError
 from nsw.safe_files import open_text, open_to_read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["Answer", "OutputLine", "first_matching_lines", "line_at_offset", "read_figure_rows"]
 

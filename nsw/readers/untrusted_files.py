@@ -11,19 +11,16 @@ import shlex
 import sqlite3
 import tempfile
 import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from nsw.apart import Allowance, TooMuchError
 from nsw.profilers.files_of_one_recording import recording_files_from
 from nsw.readers.model import Options, Report
 from nsw.safe_files import make_file, open_to_read
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
 XZ_MAGIC: Final = b"\xfd7zXZ\x00"

@@ -152,9 +152,7 @@ _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a numbe
 _ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
 
 
-def validate_document(
-    model: type[M], document: Document, *, below: KeyPath = ()
-) -> tuple[M | None, list[Diagnostic], Document]:
+def validate_document(model: type[M], document: Document) -> tuple[M | None, list[Diagnostic], Document]:
     """Validate a document.
 
     A misspelt key is reported and read as what it was meant to be, so that faults below it show too.
@@ -162,29 +160,27 @@ def validate_document(
     Args:
         model: What it should be.
         document: The file.
-        below: Validate only the value at this path.
 
     Returns:
         The model's instance (None when there are faults), the faults, and the document with misspelt
         keys set right.
     """
     slips: list[Diagnostic] = []
-    if not below:
-        document = replace(document, root=_repair_indentation(document.root, model, document, slips))
+    document = replace(document, root=_repair_indentation(document.root, model, document, slips))
     for _ in range(_ROUNDS):
         try:
-            validated = model.model_validate(document.get(below))
+            validated = model.model_validate(document.get(()))
         except ValidationError as error:
             problems = error.errors(include_url=False)
         else:
             return (None if slips else validated), slips, document
-        slip = _first_misspelt_key(problems, model, document, below)
+        slip = _first_misspelt_key(problems, model, document)
         if slip is None:
             # one more than is shown: it is slow to make each of 100,000
-            faults = [_diagnose(p, model, document, below) for p in problems[: MOST_SHOWN + 1]]
+            faults = [_diagnose(p, model, document) for p in problems[: MOST_SHOWN + 1]]
             return None, [*slips, *faults], document
         path, intended_key = slip
-        slips.append(_diagnose_unknown_key(path, model, document, below))
+        slips.append(_diagnose_unknown_key(path, model, document))
         document = document.renamed(path, intended_key)
     return None, slips, document
 
@@ -221,22 +217,23 @@ def _type_of_item(kind: Any, part: str | int) -> Any:
 
 
 def _first_misspelt_key(
-    problems: Sequence[Any], model: type[BaseModel], document: Document, below: KeyPath
+    problems: Sequence[Any], model: type[BaseModel], document: Document
 ) -> tuple[KeyPath, str] | None:
     """The first unknown key whose nearest known one is not set, with that one."""
     for problem in problems:
         if problem["type"] == "extra_forbidden":
-            path = _path_in_file(problem["loc"], document, below)
-            known_keys = fields_at(model, path[len(below) : -1]) or {}
+            path = _path_in_file(problem["loc"], document)
+            known_keys = fields_at(model, path[:-1]) or {}
             intended_key = nearest(str(path[-1]), known_keys)
             if intended_key is not None and document.node((*path[:-1], intended_key)) is None:
                 return path, intended_key
     return None
 
 
-def _path_in_file(loc: Sequence[str | int], document: Document, below: KeyPath) -> KeyPath:
+def _path_in_file(loc: Sequence[str | int], document: Document) -> KeyPath:
     """The path in the file that pydantic's `loc` means; its words for members of unions are not in the file."""
-    path, node = below, document.node(below)
+    path: KeyPath = ()
+    node = document.node(path)
     for part in loc:
         child = node.child(part) if node is not None else None
         if child is not None:
@@ -244,15 +241,15 @@ def _path_in_file(loc: Sequence[str | int], document: Document, below: KeyPath) 
     return path
 
 
-def _diagnose(problem: Any, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
+def _diagnose(problem: Any, model: type[BaseModel], document: Document) -> Diagnostic:
     kind, loc = problem["type"], problem["loc"]
-    path = _path_in_file(loc, document, below)
+    path = _path_in_file(loc, document)
     if kind == "extra_forbidden" and isinstance(path[-1], int):  # a word that is short for a map of it
-        return _diagnose_unknown_word(path, model, document, below)
+        return _diagnose_unknown_word(path, model, document)
     if kind == "extra_forbidden":
-        return _diagnose_unknown_key(path, model, document, below)
+        return _diagnose_unknown_key(path, model, document)
     if kind == "missing":
-        return _diagnose_missing_key(str(loc[-1]), path, document, below)
+        return _diagnose_missing_key(str(loc[-1]), path, document)
     fault = (problem.get("ctx") or {}).get("error")
     if isinstance(fault, Fault):
         if loc[-1:] == ("[key]",):
@@ -264,8 +261,8 @@ def _diagnose(problem: Any, model: type[BaseModel], document: Document, below: K
     return document.diagnostic(path, message, hint=hint, key=loc[-1:] == ("[key]",))
 
 
-def _diagnose_unknown_key(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
-    known_keys = fields_at(model, path[len(below) : -1]) or {}
+def _diagnose_unknown_key(path: KeyPath, model: type[BaseModel], document: Document) -> Diagnostic:
+    known_keys = fields_at(model, path[:-1]) or {}
     location = _location_text(path[:-1])
     hint = did_you_mean(str(path[-1]), known_keys)
     if hint is None:
@@ -277,15 +274,15 @@ def _diagnose_unknown_key(path: KeyPath, model: type[BaseModel], document: Docum
     )
 
 
-def _diagnose_unknown_word(path: KeyPath, model: type[BaseModel], document: Document, below: KeyPath) -> Diagnostic:
-    word, known_words = str(document.get(path)), fields_at(model, path[len(below) :]) or {}
+def _diagnose_unknown_word(path: KeyPath, model: type[BaseModel], document: Document) -> Diagnostic:
+    word, known_words = str(document.get(path)), fields_at(model, path) or {}
     hint = did_you_mean(word, known_words) or f"there are {', '.join(known_words)}"
     return document.diagnostic(path, f"unknown word {show_value(word)} {_location_text(path)}".rstrip(), hint=hint)
 
 
-def _diagnose_missing_key(key: str, parent: KeyPath, document: Document, below: KeyPath) -> Diagnostic:
+def _diagnose_missing_key(key: str, parent: KeyPath, document: Document) -> Diagnostic:
     location = _location_text(parent)
-    hint = "write 'nsw: 1', the version of the format" if key == "nsw" and parent == below else None
+    hint = "write 'nsw: 1', the version of the format" if key == "nsw" and not parent else None
     if key == "unit":
         hint = "such as unit: images/s; a number without one has unit: ''"
     return document.diagnostic(

@@ -9,20 +9,17 @@ from __future__ import annotations
 import gc
 import math
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import yaml
 
 from nsw.errors import Diagnostic, InputError, Mark
 from nsw.recipe.secrets import holds_secret, looks_secret, named_secrets, secret_parts
 from nsw.recipe.units import WrittenFloat, WrittenInt, escape_nonprinting, keep_text, show_value
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 KeyPath: TypeAlias = "tuple[str | int, ...]"

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 from pydantic_core import core_schema
@@ -20,9 +21,6 @@ from nsw.recipe import units
 from nsw.recipe.expressions import Expression, is_template
 from nsw.recipe.secrets import holds_secret, looks_secret
 from nsw.recipe.units import Fault, parse_below, parse_each, show_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 
 class Parsed:

@@ -9,12 +9,9 @@ imports nothing large, since completion reads sites files at every Tab.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+from typing import Final
 
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _WORDS: Final = frozenset(["CREDS", "JWT", "PAT", "COOKIE", "BEARER", "AUTHORIZATION", "PGPASS", "SSHPASS"])

@@ -9,15 +9,13 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from nsw.errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _Written:

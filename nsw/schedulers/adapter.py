@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from nsw.errors import CommandResult, Diagnostic, NswError, RefusedError, UsageError
 from nsw.recipe.units import Fault, format_duration, parse_duration
@@ -151,6 +151,17 @@ def known_refusals(system: str) -> tuple[KnownRefusal, ...]:
     return tuple(
         (row["said"], row["key"] or None, row["what_to_do"] or None) for row in rows if row["scheduler"] == system
     )
+
+
+@cache
+def known_answers(system: str) -> dict[str, Answer]:
+    """What a batch system's own words for a job's state or end mean, from states.csv."""
+    answers: dict[str, Answer] = {}
+    for row in csv_rows("schedulers/states.csv"):
+        if row["scheduler"] == system:
+            marks: dict[str, Any] = dict.fromkeys(row["marks"].split(), True)
+            answers[row["state"]] = Answer(Phase(row["phase"]), row["sentence"] or None, **marks)
+    return answers
 
 
 @cache

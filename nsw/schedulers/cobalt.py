@@ -22,6 +22,7 @@ from nsw.schedulers.adapter import (
     Watched,
     explain_refusal,
     job_ids,
+    known_answers,
     known_refusals,
     parse_time_limit,
     refused_option,
@@ -56,36 +57,7 @@ _TELLING: Final = (
 )
 
 
-_HELD_TEXT: Final = "held by its user, or by the site because a file system is down"
-_DEPENDS: Final = "waits for a job that it depends on"
-
-# a state of qstat -> what it says of the job
-_STATES: Final = {
-    "queued": Answer(Phase.QUEUED),
-    "user_hold": Answer(Phase.QUEUED, f"{_HELD_TEXT} (user_hold); `qrls JOB` releases it", held=True),
-    "admin_hold": Answer(Phase.QUEUED, "held by an administrator (admin_hold)"),
-    "dep_hold": Answer(Phase.QUEUED, f"{_DEPENDS} (dep_hold)"),
-    "dep_fail": Answer(
-        Phase.QUEUED, "a job that it depends on failed, and it would wait for ever (dep_fail)", never=True
-    ),
-    "maxrun_hold": Answer(
-        Phase.QUEUED, "as many of your jobs run as the queue allows (maxrun_hold); it starts when one ends"
-    ),
-    "preempted": Answer(Phase.QUEUED, "it was preempted, and waits to continue"),
-    "starting": Answer(Phase.RUNNING),
-    "running": Answer(Phase.RUNNING),
-    "preempting": Answer(Phase.RUNNING, "it is being preempted"),
-    "killing": Answer(Phase.RUNNING, "it is ending, which takes Cobalt up to 5 minutes"),
-    "exiting": Answer(Phase.RUNNING),
-}
-
 _LOST_EXIT: Final = 1234567  # Cobalt's own process watching the job was lost
-
-# an exit status that Cobalt gives where the script itself could not be started
-_STARTS: Final = {
-    126: "exit status 126: the job script could not be started, or a command in it is not executable",
-    127: "exit status 127: the job script's interpreter, or a command in it, was not found",
-}
 
 
 _LEAST_MINUTES: Final = 5  # Cobalt refuses less
@@ -303,8 +275,8 @@ def _answer_for_exit(text: str) -> Answer:
     code = int(text)
     if code == _LOST_EXIT:
         return Answer(Phase.ENDED, "Cobalt lost track of the job", may_run=True)
-    if code in _STARTS:
-        return Answer(Phase.ENDED, _STARTS[code])
+    if (known := known_answers("cobalt").get(str(code))) is not None:  # the script itself could not be started
+        return known
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""
     return ended_by_itself(code, signal)
 
@@ -319,7 +291,7 @@ def _parse_queue_line(text: str) -> Line | None:
     if len(cells) != len(_COLUMNS) or not cells[0].isdigit():
         return None
     job, owner, state, name = cells
-    answer = _STATES.get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
+    answer = known_answers("cobalt").get(state, Answer(Phase.UNKNOWN, f"Cobalt says {state}, which nsw does not know"))
     return Line(job, None, name, answer, owner=owner)
 
 

@@ -25,10 +25,11 @@ import stat
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.errors import CommandResult, RefusedError
 from nsw.resources import shipped_text, user_folder
@@ -44,10 +45,6 @@ from nsw.schedulers.model import (
     ended_by_itself,
     parse_spans,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
 
 INSIDE: Final = "NSW_CAMPAIGN"  # variable of a run: the campaign that it is of
 _FILE: Final = "turn"

@@ -22,6 +22,7 @@ from nsw.schedulers.adapter import (
     directive_value,
     explain_refusal,
     job_ids,
+    known_answers,
     known_refusals,
     split_words,
     task_words,
@@ -57,27 +58,7 @@ _FIELDS: Final = ("jobid", "jobindex", "stat", "exit_code", "name", "user", "exi
 _DELIMITER: Final = "^"  # which the last field, free text, may hold
 
 # why LSF ended a job: the key word of exit_reason -> what it means; of others LSF's own words tell
-_OVER_TIME: Final = Answer(Phase.ENDED, "the job was over its time limit", over_time=True)
-_ENDED_BY: Final = {
-    "TERM_RUNLIMIT": _OVER_TIME,
-    "TERM_DEADLINE": _OVER_TIME,
-    "TERM_MEMLIMIT": Answer(Phase.ENDED, "the job ran out of memory"),
-    "TERM_ORPHAN_SYSTEM": Answer(
-        Phase.ENDED, "it never began: the job that it depends on did not succeed, and LSF removed it"
-    ),
-}
 _CANCELLED: Final = re.compile(r"TERM_(?:FORCE_)?(OWNER|ADMIN)")
-# a state of bjobs -> what it says of the job; of those that wait and those that failed the reason says more
-_STATES: Final = {
-    "PSUSP": Answer(Phase.QUEUED, "held: `bresume JOB` releases it", held=True),
-    "RUN": Answer(Phase.RUNNING),
-    "PROV": Answer(Phase.RUNNING),
-    "USUSP": Answer(Phase.RUNNING, "suspended by its user or an administrator: `bresume JOB` continues it"),
-    "SSUSP": Answer(Phase.RUNNING, "suspended by LSF"),
-    "UNKWN": Answer(Phase.UNKNOWN, "its host cannot be reached"),
-    "ZOMBI": Answer(Phase.UNKNOWN, "its host cannot be reached"),
-    "DONE": Answer(Phase.ENDED, clean=True),
-}
 _NEVER: Final = re.compile(r"dependency condition invalid or never satisfied", re.IGNORECASE)
 _TERM: Final = re.compile(r"\bTERM_[A-Z_]+")
 _JOB: Final = re.compile(r"^Job <(\d+)(?:\[(\d+)\])?>(?:, Job Name <([^>]*)>)?(.*(?:\n(?!Job <\d).*)*)", re.MULTILINE)
@@ -314,7 +295,7 @@ def answer(stat: str, code: str, exit_reason: str, pend_reason: str) -> Answer:
     if stat == "EXIT":
         return _answer_for_exit(code, exit_reason)
     if stat not in {"PEND", "WAIT", "FWD_PEND"}:
-        return _STATES.get(stat) or Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
+        return known_answers("lsf").get(stat) or Answer(Phase.UNKNOWN, f"LSF says {stat}, which nsw does not know")
     if _NEVER.search(pend_reason):
         return Answer(Phase.QUEUED, "the job that it depends on did not succeed", never=True)
     return Answer(Phase.QUEUED, f"not running yet: {pend_reason.rstrip('.;')}" if pend_reason else None)
@@ -325,7 +306,7 @@ def _answer_for_exit(code: str, reason: str) -> Answer:
         killer = "its owner" if by[1] == "OWNER" else "an administrator"
         return Answer(Phase.ENDED, f"the job was killed by {killer}", cancelled=True)
     if word := _TERM.search(reason):
-        return _ENDED_BY.get(word[0], Answer(Phase.ENDED, f"LSF ended the job ({reason})"))
+        return known_answers("lsf").get(word[0], Answer(Phase.ENDED, f"LSF ended the job ({reason})"))
     if not code.isdigit() or code == "0":
         return Answer(Phase.ENDED, f"it ended ({reason})" if reason else "it ended, and LSF has no exit status of it")
     return ended_by_itself(int(code), f", as after signal {int(code) - 128}" if int(code) > 128 else "")

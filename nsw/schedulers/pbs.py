@@ -27,6 +27,7 @@ from nsw.schedulers.adapter import (
     directive_value,
     explain_refusal,
     job_ids,
+    known_answers,
     known_refusals,
     limit_words,
     parse_time_limit,
@@ -76,25 +77,6 @@ _NO_RECORD: Final = Answer(
     if_begun=Answer(Phase.ENDED, "it ended, and PBS has no record of how,"),
 )  # fmt: skip
 
-# Exit_status below zero: PBS's own verdict on a job
-_VERDICTS: Final = {
-    -1: "PBS could not start the job, before its files were there",
-    -2: "PBS could not start the job, after its files were there",
-    -3: "PBS could not start the job and gave up trying",
-    -4: "a node was rebooted while the job ran",
-    -5: "a node was rebooted, and the job restarted from its checkpoint",
-    -10: "the job's user could not be used on the node",
-    -16: "a site's hook before the job rejected it",
-    -17: "a site's hook before the job deleted it",
-    -18: "a site's hook before the job put it back into the queue",
-    -19: "a site's hook at the job's start failed",
-    -20: "a node of the job failed",
-    -24: "the job used more processors than it asked for",
-    -26: "the job used more virtual memory than it asked for",
-    -27: "the job ran out of memory",
-    -28: "the job used more processor time than it asked for",
-    -29: "the job was over its time limit",
-}
 _OVER_TIME: Final = -29
 # what pbs_mom writes into the output of a job that it ends for a limit -> the Exit_status of that
 _LIMITS: Final = {"walltime": _OVER_TIME, "cput": -28, "ncpus": -24}
@@ -578,9 +560,9 @@ def _never_began_answer(substate: str, depends: bool) -> Answer:
 
 def _explain_exit_status(number: int, comment: str, limit: str) -> str:
     """The meaning of an exit status other than 0."""
-    if number in _VERDICTS:
-        words = limit_words(limit) if number == _OVER_TIME else None
-        return f"{_VERDICTS[number]} of {words}" if words else _VERDICTS[number]
+    if (verdict := known_answers("pbs").get(str(number))) is not None:  # PBS's own, below zero
+        words = limit_words(limit) if verdict.over_time else None
+        return f"{verdict.reason} of {words}" if words else str(verdict.reason)
     if number < 0:
         return f"PBS ended the job (Exit_status {number}){f': {comment}' if comment else ''}"
     if number > 256:

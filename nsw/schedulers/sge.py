@@ -20,6 +20,7 @@ from nsw.schedulers.adapter import (
     Watched,
     explain_refusal,
     job_ids,
+    known_answers,
     known_refusals,
     refused_options,
     split_words,
@@ -39,14 +40,6 @@ _REFUSED: Final = re.compile(
 _SEPARATOR: Final = re.compile(r"^=+$", re.MULTILINE)
 _NOT_FOUND: Final = re.compile(r"^error: job (?:id|name) \S+ not found", re.MULTILINE)
 _EACH: Final = 'code=0; for job; do qacct -j "$job" || code=$?; done; exit "$code"'
-_LIMIT: Final = "37"
-# `failed` of qacct -> in words
-_FAILED: Final = {
-    _LIMIT: "the job was over its time limit, or over another limit",
-    "19": "the host was rebooted while the job ran",
-    "21": "the job's host could not be reached",
-    "26": "the job's output file could not be opened",
-}
 
 
 class Sge(Adapter):
@@ -238,8 +231,8 @@ def _answer_in_queue(state: str) -> Answer:
 
 def _ended_answer(failed: str, status: str) -> Answer:
     code = failed.split(" ", maxsplit=1)[0]
-    if code in _FAILED:
-        return Answer(Phase.ENDED, _FAILED[code], over_time=code == _LIMIT)
+    if (known := known_answers("sge").get(code)) is not None:
+        return known
     if code != "0" and status in {"137", "0", ""}:  # 100: ended by a signal, as qdel sends it
         return Answer(Phase.ENDED, f"Grid Engine ended the job ({failed})", cancelled=code == "100")
     number = re.match(r"\d+", status)

@@ -7,11 +7,9 @@ itself queues the first and refuses the second.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 _UNIT: Final = "\x1f"
 _FIELDS: Final = ("%P", "%N", "%T", "%G", "%c", "%m", "%f")

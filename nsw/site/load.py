@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nsw.errors import Diagnostic, InputError, UsageError, did_you_mean
 from nsw.recipe.checks import name_mark, validate_document
@@ -19,10 +19,6 @@ from nsw.safe_files import open_regular
 from nsw.site.model import FILL, Site, SitesFile
 from nsw.site.names import BUILTIN, LOCAL, searched_files, unsearched_file_hint, user_file
 from nsw.site.topology import parse_topology
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
 
 _SCALARS = ("name", "account", "queue", "partition", "qos", "scheduler")  # what `scratch` may use
 

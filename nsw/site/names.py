@@ -12,16 +12,14 @@ the current folder, as a download may, is not opened.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from nsw.resources import entry_points_of, user_folder
 from nsw.safe_files import foreign_write_reason, user_name
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 BUILTIN: Final = Path(__file__).with_name("builtin.yaml")
 FILE_NAME: Final = "sites.yaml"

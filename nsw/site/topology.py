@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import islice, product
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.recipe.units import Fault, show_value
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 __all__ = ["expand_hostlist", "parse_topology", "racks_by_node"]
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shlex
 from itertools import chain
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from nsw.tables.schema import TABLES
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["exported_tables_hint"]
 

@@ -10,14 +10,12 @@ Readers fill these columns and no others; what a report does not say is null, ne
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from nsw.resources import csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 Type = Literal["int64", "float64", "string", "bool"]
 

@@ -12,9 +12,10 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
 from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.safe_files import NotPlainError, copy_file, make_folders, open_plain
@@ -28,10 +29,6 @@ from nsw.transport.model import (
     Unreadable,
     matches,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
 
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.02

@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import fnmatch
 import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Final, Protocol, Required, TypeAlias, TypedDict, Unpack
+from typing import Any, Final, Protocol, Required, TypeAlias, TypedDict, Unpack
 
 from nsw.errors import CommandResult, NotYetError, UnreachableError
 from nsw.resources import entry_points_of
 from nsw.site.names import TRANSPORTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = [
     "MOST_OUTPUT",

@@ -11,17 +11,15 @@ import shlex
 import shutil
 import subprocess
 import time
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
 
 from nsw.errors import HostKeyError, LoginError, UnreachableError
 from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
 from nsw.transport.shell import ConnectionLostError, discard_output, is_command_status, no_bash
 from nsw.transport.ssh_login import configuration, options
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["OpenSsh", "connect"]
 

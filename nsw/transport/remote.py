@@ -9,11 +9,12 @@ import re
 import secrets
 import stat
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, Final, Unpack
+from typing import Any, Final, Unpack
 
 from nsw.errors import (
     CampaignError,
@@ -47,9 +48,6 @@ from nsw.transport.shell import (
     is_command_status,
     stream,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = ["RemoteTransport", "most_bytes"]
 

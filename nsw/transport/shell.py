@@ -9,16 +9,14 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol, Unpack
+from typing import Final, Protocol, Unpack
 
 from nsw.errors import CommandResult, UnreachableError
 from nsw.resources import shipped_text
 from nsw.scripts.quoting import quote, quote_all
 from nsw.transport.model import MOST_OUTPUT, Conditions, Excerpt
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = [
     "Answer",

@@ -12,7 +12,9 @@ import subprocess
 import threading
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, cast
 
 import paramiko
 from paramiko.buffered_pipe import PipeTimeout
@@ -23,10 +25,6 @@ from nsw.transport.model import Excerpt, HostKeyCheck
 from nsw.transport.remote import RemoteTransport
 from nsw.transport.shell import ConnectionLostError, discard_output, no_bash
 from nsw.transport.ssh_login import HostConfig, known_keys_of_host, log_in, resolve_host, verify_host_key
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
 __all__ = ["Line", "Packets", "Ssh", "Watch", "connect"]
 

@@ -11,17 +11,15 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import paramiko
 from paramiko.agent import AgentSSH
 
 from nsw.errors import HostKeyError, LoginError, UnreachableError
 from nsw.safe_files import open_text, read_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "HostConfig",

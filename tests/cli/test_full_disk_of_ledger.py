@@ -105,7 +105,10 @@ def test_a_campaign_that_could_not_be_made_is_not_one_to_resume(nsw, recipe, dis
         (sqlite3.SQLITE_IOERR | (3 << 8), ("cannot be read or written", "quota")),
         (sqlite3.SQLITE_BUSY, ("is locked by another process", "wait until that has ended")),
         (sqlite3.SQLITE_READONLY, ("cannot be used", "writable for you")),
-        (sqlite3.SQLITE_READONLY_DBMOVED, ("was deleted or moved while nsw used it", "put it back, then")),
+        (
+            sqlite3.SQLITE_READONLY_DBMOVED,
+            ("was deleted or moved", "put it back, then", "`nsw attach x-1 --site SITE`"),
+        ),
         (sqlite3.SQLITE_CANTOPEN, ("cannot be used", "writable for you")),
         (sqlite3.SQLITE_CORRUPT, ("is damaged", "recipe.lock.yaml")),
     ],
@@ -122,6 +125,7 @@ def test_each_kind_of_fault_says_what_to_do(code, words):
 def test_a_state_that_is_deleted_while_nsw_drives_is_reported_as_such(nsw, recipe, home):
     said = nsw("run", recipe(f"{{command: \"rm '{home}'/campaigns/*/campaign.db\"}}"), "-s", "here", exits=2)
     assert "campaign.db was deleted or moved while nsw used it" in said.err, said
+    assert "recipe.lock.yaml" in said.err
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")

@@ -76,6 +76,9 @@ def test_the_first_line_that_a_figure_is_from_is_shown_and_a_text_that_is_no_num
     assert "required figure speed is not a number: its regex matched '804 ms'" in said.err
     assert "put the number alone into its group, such as ([\\d.]+), and `nsw reread`" in said.err
     assert "retry" not in said.out + said.err
+    said = nsw("run", recipe("{command: 'echo took 3,14', " + figures + "}"), "-s", "here")
+    assert "let the program print a point for the decimal comma" in said.err
+    assert "[\\d.]+" not in said.err
 
 
 def test_a_regex_that_explodes_costs_its_figure_and_no_other(nsw, recipe, monkeypatch):

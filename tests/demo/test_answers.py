@@ -199,7 +199,10 @@ def test_each_command_that_an_answer_names_works(demo, tmp_path):
         lines = demo.nsw("summarize", *chosen).stdout.splitlines()
         commands = [words for line in lines for words in re.findall(r"nsw ((?:summarize|report) [^`]+)`", line)]
         findings = sum(line.startswith("* ") for line in lines)
-        assert len(commands) == (2 if chosen[1:] == ("gpus-4_batch-8",) else findings + 1)
+        if chosen[1:] == ("gpus-4_batch-8",):  # a long path of nsw hides rows, and names a command again
+            assert len({*commands}) == 2
+        else:
+            assert len(commands) == findings + 1
         for command in dict.fromkeys(commands):
             done = demo.nsw(
                 *shlex.split(command), *(["-o", str(tmp_path / "page.html")] if "report" in command else [])

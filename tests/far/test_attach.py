@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -60,3 +62,21 @@ def test_who_takes_a_campaign_over_adopts_its_jobs_and_lets_the_group_read_it_an
     files = ("campaign.db", "recipe.lock.yaml", "state.json", "scripts", "log.txt")
     shown = [campaign, *(campaign / name for name in files)]
     assert [path.name for path in shown if not path.stat().st_mode & 0o040] == []
+
+
+def test_a_campaign_whose_folder_was_deleted_is_attached_again(qsub_site, tmp_path):
+    far, site = qsub_site
+    laptop = Laptop(far, site, tmp_path, RECIPE.replace("FOLDER", str(site.work)))
+    first = laptop.start("run", "recipe.yaml", *AT, "--yes")
+    try:
+        wait_until(lambda: (site.work / "ran").exists() and set(states(laptop.folder)) == {"running"})
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=PATIENCE_S)
+        campaign = laptop.folder
+        shutil.rmtree(campaign)
+    finally:
+        (site.work / "go").touch()
+    done = laptop.nsw("attach", campaign.name, "--yes", *AT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert states(campaign) == ["done", "done"]
+    assert sorted((site.work / "ran").read_text().split()) == ["1", "2"]

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType  # noqa: TC003
+from types import ModuleType
 
 import pytest
 

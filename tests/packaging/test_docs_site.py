@@ -1,5 +1,6 @@
 """The documentation site (mkdocs.yml, tools/docs_site.py) has every page, and turns links of GitHub into its own."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -73,12 +74,21 @@ def test_the_search_ranks_pages_for_users_before_those_for_developers():
     )
 
 
+def test_the_search_ranks_a_section_beside_its_page(tmp_path):
+    index = tmp_path / "search" / "search_index.json"
+    index.parent.mkdir()
+    entries = [{"location": "a.html", "boost": 2}, {"location": "a.html#b", "boost": 2}, {"location": "c.html#d"}]
+    index.write_text(json.dumps({"docs": entries}))
+    docs_site.on_post_build({"site_dir": str(tmp_path)})
+    assert [entry.get("boost", 1) for entry in json.loads(index.read_text())["docs"]] == [2, 4, 2]
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [("`.nsys-rep`", "nsys"), ("{kind: ssh}", "kind"), ("--constraint=a100", "constraint"), ("[--mpi=pmix]", "mpi")],
 )
 def test_the_search_finds_words_between_punctuation(text, word):
-    separator = re.search(r"separator: '(.*)' }", (ROOT / "mkdocs.yml").read_text())[1].replace("''", "'")
+    separator = re.search(r"separator: '(.*)'\n", (ROOT / "mkdocs.yml").read_text())[1].replace("''", "'")
     assert word in re.split(separator, text)
 
 
@@ -113,14 +123,19 @@ NODE = shutil.which("node")
 @pytest.mark.parametrize(
     ("query", "searched"),
     [
-        ("--sample=none", "sample^1 none"),
-        ("==ERROR== The application returned an error code (11).", "ERROR^1 application^1 returned^1 error^1 code"),
+        ("--sample=none", "sample^1 samples^1 none"),
+        ("the kernels wait", "kernels^1 kernel^1 wait"),
+        ("kernel names", "kernel^1 kernels^1 names name^1"),
+        ("a class", "class"),
+        ("==ERROR== The error code (11).", "ERROR^1 ERRORs^1 error^1 errors^1 code"),
         ("how do I stop it", "stop"),
+        ("What is a run?", "glossary^1 glossarys^1 run^1"),
         ("dram__bytes.sum peak", "dram__bytes sum^1 peak"),
+        ("ncu says 11 steps", "ncu^1 says^1 say^1 iterations^1 iteration^1 steps step^1"),
         ("how", "how^1"),
         ("--s", "s^1"),
-        ("scancel", "cancel^1 scancel"),
-        ("waves per SM", "waves^1 per^1 SM^1"),
+        ("scancel", "cancel^1 cancels^1 scancel"),
+        ("waves per SM", "waves^1 wave^1 per^1 SM^1"),
     ],
 )
 def test_a_query_is_searched_by_its_words(query, searched):

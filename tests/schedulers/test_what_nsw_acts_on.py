@@ -5,6 +5,7 @@ import pytest
 from nsw.engine.collect import Status, judge
 from nsw.engine.ledger_rows import Cause, Reason, State
 from nsw.schedulers import cobalt, flux, lsf, pbs, sge, slurm
+from nsw.schedulers.adapter import known_answers
 from nsw.schedulers.model import ended_by_itself
 
 OVER = {
@@ -17,7 +18,7 @@ OVER = {
 }
 HELD = {
     "slurm": slurm.answer("PENDING", "JobHeldUser"),
-    "cobalt": cobalt._STATES["user_hold"],
+    "cobalt": known_answers("cobalt")["user_hold"],
     "lsf": lsf.answer("PSUSP", "", "", ""),
     "sge": sge._answer_in_queue("hqw"),
     "flux": flux.answer("SCHED", "", "", "0", "", ""),

@@ -101,7 +101,6 @@ _UNITS: Final[Mapping[str, Unit]] = {"%": "%", "ns": "ns", "byte": "byte", "byte
 
 def kernel_table_blocks(
     kernels: Sequence[KernelRow],
-    title: str = "kernels",
     *,
     case: str | None = None,
     visibility: Shown = "always",
@@ -111,7 +110,6 @@ def kernel_table_blocks(
 
     Args:
         kernels: The most expensive first.
-        title: Of the table.
         case: The case that they belong to; None: to a report.
         visibility: In which form of the answer.
         limit: How many kernels; None: all.
@@ -132,7 +130,7 @@ def kernel_table_blocks(
     blocks: list[Block] = [
         Table(
             "kernels",
-            title,
+            "kernels",
             (Column("kernel", "kernel", "name"), *cells),
             tuple(zip(names, *cells.values(), strict=True)),
             wide="kernel",

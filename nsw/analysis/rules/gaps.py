@@ -10,28 +10,22 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, Gaps, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import MOSTLY, Hit, detect_framework
-from nsw.analysis.rules.host import host_work_while_idle
 from nsw.analysis.rules.idle_causes import (
-    EACH,
     GAP_WORDS,
     IDLE_TIME,
-    LOCKING,
-    NEARLY,
     PART,
-    RARE,
     SHORT,
     SLOW_HOST_NS,
-    SOME,
     IdleCause,
     slow_reads,
 )
+from nsw.analysis.rules.long_gaps import LongGaps, cause_of_long_gaps, has_few_iterations, received_input_cause
 from nsw.analysis.rules.short_gaps import round_trip_cause, small_copy_gap_cause, wait_and_launch_gap_causes
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, format_sum_and_parts
-from nsw.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -57,8 +51,6 @@ _NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says n
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
 _VERY_MANY: Final = 1000  # of an iteration: so many short operations are launched one by one
 _LAUNCH_NS: Final = 20e3  # a framework's launch takes no longer: neither do a short operation and the gap behind it
-_FEW_ITERATIONS: Final = 8  # of fewer no one is usual
-_UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
 _LOOP: Final = 4  # operations of a repetition: fewer may be a loop within an iteration
@@ -69,17 +61,6 @@ _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-thre
 _COMPILED_NS: Final = 200e6  # of a slow iteration: one that compiles so long has gaps of 50 ms, as `compiles` counts
 MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow one has more: an evaluation
 _LITTLE: Final = 0.01  # of the idle time
-_LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
-_OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
-_WRITE_BESIDE: Final = (
-    "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary instead"
-    " of text, or write less often."
-)
-_MAKE_ON_GPU: Final = (
-    "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
-    " in DataLoader's workers."
-)
-_ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -211,7 +192,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
     mean = spent.idle_pct if spent and len(spent.idle_gpus) > 1 else None
     beside = "" if mean is None else f" (the mean GPU {mean:.0f} %)"
     busy_pct = idle.busy_pct
-    if _has_few_iterations(case) and idle.is_iteration and idle.mean_busy_pct is not None:
+    if has_few_iterations(case) and idle.is_iteration and idle.mean_busy_pct is not None:
         busy_pct = idle.mean_busy_pct  # of the same iterations as the range beside it
     base = f"{idle.gpu} is idle {100 - busy_pct:.0f} %{beside} of {_iteration_time_text(case, idle)}"
     others = ""
@@ -238,7 +219,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, rereadable: bool = False)
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
                 f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}"
-                f"{'' if _has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
+                f"{'' if has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest, gain_of="the time" if idle.is_iteration else "that time",
             ))  # fmt: skip
@@ -342,16 +323,11 @@ def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
     return times | {WORDS["host-work"]: idle.in_gaps(*kinds, lengths=("long",))}
 
 
-def _has_few_iterations(case: CaseSummary) -> bool:
-    """Whether no one of its iterations is usual."""
-    return case.iterations is not None and case.iterations.count < _FEW_ITERATIONS
-
-
 def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     if not idle.is_iteration:
         return f"the {format_ns(idle.med_ns)} in which it has work"
-    if case.iterations is None or not _has_few_iterations(case) or idle.is_mean:
+    if case.iterations is None or not has_few_iterations(case) or idle.is_mean:
         article = "the mean" if idle.is_mean else "its" if idle.processes > 1 else "an"
         return f"{article} iteration of {format_ns(idle.med_ns)}"
     return f"iterations of {format_ns(case.iterations.least_ns)} to {format_ns(case.iterations.most_ns)}"
@@ -363,7 +339,7 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return migrations
-    received, long_gaps = _received_input_cause(case, idle), _long_gap_cause(case, idle, _OF_ANY_LENGTH)
+    received, long_gaps = received_input_cause(case, idle), _long_gap_cause(case, idle, _OF_ANY_LENGTH)
     if received and (idle.is_mean or (long_gaps and long_gaps.cause == received.cause)):  # then they are one cause
         together = _long_gap_cause(case, idle, _OF_ANY_LENGTH - {"input"})
         is_received = together is not None and received.saved_ns >= MOSTLY * together.saved_ns
@@ -383,33 +359,6 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     return sorted(known, key=lambda part: -part.saved_ns)
 
 
-def _received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
-    """Gaps in which the host receives what it then copies to the GPU."""
-    took = idle.in_gaps("input")
-    if not took:
-        return None
-    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"])
-    sender, advice = "another process", ""
-    if detect_framework(case) == "pytorch":
-        sender = "a DataLoader's worker"
-        reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
-        if reads < PART * took:  # it waits before there is something to read
-            advice = (
-                "DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where the workers are"
-                " late: more of them (num_workers), and less work in the dataset's __getitem__."
-            )
-        else:
-            advice = (
-                "More workers (num_workers), and less work in the dataset's __getitem__, where they are late;"
-                " DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
-                " .to(device, non_blocking=True) copies it."
-            )
-    fact = f"{format_ns(took)} of {IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
-    return IdleCause(
-        "data-loader", took, f"waits {format_ns(took)} for input", f"{fact}, and then copies it to the GPU", advice
-    )
-
-
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
     """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart."""
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in others and g.gaps]
@@ -422,163 +371,20 @@ def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) ->
         return None
     times = [(g.cause, idle.in_gaps(g.cause, lengths=("long",))) for g in gaps]
     named = tuple((GAP_WORDS[kind] if kind in _OF_ANY_LENGTH else WORDS["host-work"], ns) for kind, ns in times)
-    slow = find_slow_iterations(case) if idle.is_mean else None
-    if slow is not None and slow.is_of_host and abs(slow.share_pct / 100 * idle.med_ns - took) <= _ALIKE * took:
-        cause = replace(_cause_of_long_gaps(case, idle, gaps, took, slow), named=named)
-        vague = cause.cause in _VAGUE and case.host is None
-        return replace(
-            cause, cause="periodic-slow-iteration" if vague else cause.cause, is_of_slow_iterations=not vague
-        )
-    return replace(_cause_of_long_gaps(case, idle, gaps, took, None), named=named)
-
-
-def _cause_of_long_gaps(
-    case: CaseSummary, idle: IdleGpu, gaps: Sequence[Gaps], took: float, slow: SlowIterations | None
-) -> IdleCause:
-    """What the host does in these gaps, which take so long (ns); `slow`: the iterations that they make slow."""
-    all_ns = sum(gap.total_ns for gap in gaps)
-    count, calls = (sum(getattr(g, column) for g in gaps) for column in ("gaps", "cuda_ns"))
-    reads, writes, opens, locks = (
-        sum(getattr(g, f"{what}_ns") for g in gaps) for what in ("read", "write", "open", "lock")
-    )
-    head, waits = (
-        f"{format_ns(took)} of {IDLE_TIME} are {_gap_count_text(idle, gaps)}",
-        f"waits {format_ns(took)} for ",
-    )
-    slow_text = ""
-    if slow is not None and case.iterations is not None:
-        usual, excess = format_ns(case.iterations.med_ns), format_ns(slow.more_ns)
-        slow_text = f": {slow.subject} {slow.verb('take')} {excess} longer than the usual {usual}"
-        waits = f"{slow.subject} {slow.verb('wait')} {excess} for "
-    head += f"{slow_text}, in which "
-    if case.host is not None and (work := host_work_while_idle(case, took)) is not None:
-        fact = f"{slow_text.removeprefix(': ')}; {work.fact}" if slow_text else work.fact
-        return IdleCause(work.cause, took, work.what, fact, work.advice, work.do)
-    loads_apart = sum(g.gaps for g in idle.gaps if g.cause == "load" and g.length == "long") >= RARE  # of a library
+    slow, iterations = find_slow_iterations(case) if idle.is_mean else None, case.iterations
     if (
-        idle.is_iteration and not loads_apart
-        and case.iterations is not None and idle.loads >= case.iterations.count
+        slow is None or iterations is None or not slow.is_of_host
+        or abs(slow.share_pct / 100 * idle.med_ns - took) > _ALIKE * took
     ):  # fmt: skip
-        text = f"{head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
-        return IdleCause("recompilation", took, f"compiles {format_ns(took)}", text)
-    everywhere = count >= EACH * idle.operations
-    if idle.use.get("lock_threads", 0.0) >= LOCKING and (locks >= PART * all_ns or everywhere):
-        text = f"the host waits for its other threads: {idle.use.get('lock_threads', 0.0):.0f} wait for a lock in turn"
-        return IdleCause("python-threads", took, waits + "threads", f"{head}{text}, as threads of Python do")
-    framework = detect_framework(case)
-    behind_results, before_input, opening = (
-        sum(getattr(g, column) for g in gaps) >= MOSTLY * count for column in ("from_gpu", "to_gpu", "opening")
-    )
-    if framework == "pytorch" and idle.use.get("spawns") and before_input and not opening and not behind_results:
-        return IdleCause(
-            "data-loader", took, waits + "the DataLoader",
-            f"{head}the host waits for input, which it then copies to the GPU, from processes that it started"
-            " (a DataLoader's workers)",
-        )  # fmt: skip
-    if reads + writes + opens >= PART * all_ns:
-        does, io_ns = "writes" if writes >= reads else "reads", reads + writes + opens
-        rest = "" if io_ns >= MOSTLY * all_ns else " and works on something else"
-        return IdleCause(
-            "file-io", took, waits + "files", f"{head}the host {does} files ({_percent_text(io_ns, all_ns)}){rest}",
-            _WRITE_BESIDE if not reads and count >= RARE else "",
-        )  # fmt: skip
-    if opening and behind_results and not before_input:
-        return IdleCause(
-            "file-io", took, f"works {format_ns(took)} on results",
-            f"{head}the host works on results that were copied to it, and opens or closes a file: it writes them",
-            _WRITE_BESIDE,
-            "write beside",
-        )  # fmt: skip
-    if (case.loading_ns or 0.0) >= PART * took:
-        problem, fact = _loading_time_texts(case, idle, took)
-        return IdleCause("data-loader", took, f"waits {problem}", fact)
-    if calls >= MOSTLY * all_ns:
-        call, call_ns = max(idle.calls.items(), key=lambda item: item[1], default=("a CUDA call", took))
-        return IdleCause("host-call", took, f"waits {format_ns(took)} for a CUDA call",
-                         f"{head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})")  # fmt: skip
-    between = [g for g in idle.gaps if g.length == "middle"]
-    is_everywhere = sum(g.writing for g in between) >= MOSTLY * sum(g.gaps for g in between) > 0  # threads' signals
-    if (writing := sum(g.writing for g in gaps)) >= MOSTLY * count and not is_everywhere:
-        text = "and writes: a log"
-        if writing < NEARLY * count:
-            text = f"and writes in {100 * writing / count:.0f} % of the gaps: probably a log"
-        return IdleCause("logging", took, waits + "the host, which writes",
-                         f"{head}the host computes or formats, {text}")  # fmt: skip
-    if before_input and behind_results:
-        ahead = "in DataLoader's workers (num_workers)" if framework == "pytorch" else "in another thread"
-        return IdleCause(
-            "host-work", took, waits + "the host",
-            f"{head}the host makes no CUDA call, between a copy of results to it and one of input to the GPU: it works"
-            " on what it read back, or prepares its input",
-            f"Work on the results on the GPU, or in a thread beside its next work; prepare the input ahead, {ahead}."
-            f" {causes()['host-work'].remedy(framework)}",
-            "results on the GPU, input ahead",
-        )  # fmt: skip
-    is_result_large = any(
-        (copy.total_bytes or 0.0) >= _LARGE_RESULT and copy.direction == "from the GPU" for copy in idle.copies
-    )
-    behind_values = sum(g.gaps for g in gaps if g.cause == "value") >= MOSTLY * count
-    is_for_each_piece = idle.is_iteration and count >= _OF_ONE_STEP and (behind_values or behind_results)
-    if (behind_results and is_result_large) or is_for_each_piece:
-        return IdleCause(
-            "host-work", took, f"works {format_ns(took)} on results",
-            f"{head}the host makes no CUDA call, behind a copy of results to it: it works on them",
-            "Do that on the GPU (a sum, a norm, a selection), so that less is copied; do it less often, or in a thread"
-            f" beside the GPU's next work. {causes()['host-work'].remedy(framework)}",
-            "results on the GPU",
-        )  # fmt: skip
-    if before_input:
-        does = "the host makes no CUDA call, and then copies its input to the GPU"
-        if not idle.has_calls:
-            does = "the GPU waits for a copy to it"
-        is_of_step = idle.is_iteration and count >= _OF_ONE_STEP and not idle.use.get("spawns")  # no batch's
-        return IdleCause("data-loader", took, waits + "input", head + does, _MAKE_ON_GPU if is_of_step else "")
-    does = "makes no CUDA call"
-    if calls >= SOME * all_ns:
-        does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
-    return IdleCause("host-work", took, waits + "the host", f"{head}the host {does}")
-
-
-def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[str, str]:
-    """How long the DataLoader is waited for, in a few words and as a fact.
-
-    Of few unlike waits it is their range, or, where one is no wait, those that are.
-    """
-    median, (shortest, longest) = format_ns(min(case.loading_ns or 0.0, took)), case.loading_range_ns or (0.0, 0.0)
-    least, most = format_ns(shortest), format_ns(longest)
-    problem, fact = f"{median} for the DataLoader", f"the program waits {median} (the median) for its DataLoader"
-    if longest <= _UNLIKE * shortest:
-        return problem, fact
-    if not _has_few_iterations(case):
-        return problem, f"the program waits {median} (the median; {least} to {most}) for its DataLoader"
-    noticeable_ns = _WORTH_PCT / 100 * idle.med_ns
-    if shortest >= noticeable_ns:
-        return f"{least} to {most} for the DataLoader", f"the program waits {least} to {most} for its DataLoader"
-    problem, waits = f"up to {most} for the DataLoader", case.loading_waits_ns
-    if case.iterations is None or case.iterations.count != len(waits):
-        return problem, f"the program waits up to {most} for its DataLoader"
-    long_waits = [format_ns(ns) for ns in waits if ns >= noticeable_ns]
-    share = f"{len(long_waits)} of {len(waits)}"
-    return (
-        f"{problem} in {share} iterations",
-        f"in {share} the program waits {' and '.join(long_waits)} for its DataLoader",
-    )
-
-
-def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
-    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all."""
-    count = sum(gap.gaps for gap in gaps)
-    length_ns = sum(gap.total_ns for gap in gaps) / count
-    if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
-        return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
-    if count <= _ONE_GAP:
-        return "one gap"
-    number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
-    return f"{number} gaps of {format_ns(length_ns * idle.gap_scale)}"  # which make up the time that is said
-
-
-def _percent_text(part: float, total: float) -> str:
-    return f"{min(100.0, 100 * part / total):.0f} % of them"
+        together = LongGaps(case, idle, gaps, took_ns=took, slow="", waits=f"waits {format_ns(took)} for ")
+        return replace(cause_of_long_gaps(together), named=named)
+    excess, usual = format_ns(slow.more_ns), format_ns(iterations.med_ns)
+    text = f": {slow.subject} {slow.verb('take')} {excess} longer than the usual {usual}"
+    waits = f"{slow.subject} {slow.verb('wait')} {excess} for "
+    cause = cause_of_long_gaps(LongGaps(case, idle, gaps, took_ns=took, slow=text, waits=waits))
+    vague = cause.cause in _VAGUE and case.host is None
+    name = "periodic-slow-iteration" if vague else cause.cause
+    return replace(cause, cause=name, is_of_slow_iterations=not vague, named=named)
 
 
 def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | None:

@@ -60,6 +60,7 @@ _LOW_PCT: Final = 75.0  # theoretical occupancy
 _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which blocks are alike
 _WIDEST_ACCESS: Final = 4.5  # passes through shared memory of an instruction without conflicts: 4, of 16 bytes a thread
 _FEW_WARPS: Final = 2.0  # of a scheduler, which cannot hide their waits
+_SOME_WAVES: Final = 0.1  # of blocks
 _MANY_WAVES: Final = 8  # of blocks, from which how fast blocks begin decides
 
 
@@ -182,9 +183,13 @@ def few_warps_text(kernel: KernelRow) -> str:
     """That schedulers have too few warps to fill their waits, and why; empty: enough, or not measured."""
     metrics, limit = kernel.metrics, kernel.theoretical_occupancy_pct
     waves, warps = metrics.get("waves_per_sm", 1.0), metrics.get("active_warps_per_scheduler", _FEW_WARPS)
-    texts = [f"{waves:.1f} waves of blocks"] if waves < 1 else []
+    texts = (
+        [f"{waves:.1f} waves of blocks" if waves >= _SOME_WAVES else f"{waves:.1g} waves of blocks"]
+        if waves < 1
+        else []
+    )
     texts += [f"{warps:.1f} warps a scheduler"] if warps < _FEW_WARPS else []
-    if texts and limit is not None and limit < FAR_PCT:
+    if texts and waves >= 1 and limit is not None and limit < FAR_PCT:  # else all blocks have room
         texts.append(f"occupancy at most {limit:.0f} % ({kernel.occupancy_limiter or 'limited'})")
     return ", ".join(texts)
 

@@ -268,13 +268,13 @@ class MarshalDecoder:
             ord("N"): lambda _: None,
             ord("T"): lambda _: True,
             ord("F"): lambda _: False,
-            ord("i"): lambda _: self._read_integer(4),
+            ord("i"): lambda _: self._read_integer(),
             ord("l"): lambda _: self._read_long(),
             ord("g"): lambda _: float(struct.unpack("<d", self._read_bytes(8))[0]),
-            **dict.fromkeys(b"uaAt", lambda _: self._read_text(self._read_integer(4))),
+            **dict.fromkeys(b"uaAt", lambda _: self._read_text(self._read_integer())),
             **dict.fromkeys(b"zZ", lambda _: self._read_text(self._read_byte())),
-            ord("r"): lambda _: self._resolve_reference(self._read_integer(4)),
-            ord("("): lambda depth: self._read_tuple(self._read_integer(4), depth),
+            ord("r"): lambda _: self._resolve_reference(self._read_integer()),
+            ord("("): lambda depth: self._read_tuple(self._read_integer(), depth),
             ord(")"): lambda depth: self._read_tuple(self._read_byte(), depth),
             ord("{"): lambda depth: dict(self._read_pairs(depth)),
         }
@@ -332,11 +332,11 @@ class MarshalDecoder:
     def _read_byte(self) -> int:
         return self._read_bytes(1)[0]
 
-    def _read_integer(self, size: int) -> int:
-        return int.from_bytes(self._read_bytes(size), "little", signed=True)
+    def _read_integer(self) -> int:
+        return int.from_bytes(self._read_bytes(4), "little", signed=True)
 
     def _read_long(self) -> int:
-        digits = self._read_integer(4)
+        digits = self._read_integer()
         if abs(digits) > _MAX_LONG_DIGITS:
             raise MarshalError("a number too large for a profile", self._at)
         parts: tuple[int, ...] = struct.unpack(f"<{abs(digits)}H", self._read_bytes(2 * abs(digits)))

@@ -125,12 +125,11 @@ def system_rows(
         values: Mean, least and greatest, in that unit.
     """
     key, unit = quantity
-    rows = [{**origin, "key": f"system_{key}_samples", "value": float(count)}]
-    for statistic, value in zip(("avg", "min", "max"), values, strict=True):
-        rows.append(
-            {**origin, "key": f"system_{key}_{statistic}", "value": value.value, "value_pm": value.pm, "unit": unit}
-        )
-    return rows
+    return [
+        {**origin, "key": f"system_{key}_samples", "value": float(count)},
+        *({**origin, "key": f"system_{key}_{statistic}", "value": value.value, "value_pm": value.pm, "unit": unit}
+          for statistic, value in zip(("avg", "min", "max"), values, strict=True)),
+    ]  # fmt: skip
 
 
 _ORDINAL = re.compile(r"\((\d{1,4})\)\Z")

@@ -7,15 +7,13 @@ import csv
 import itertools
 import re
 from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from pathlib import Path
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from nsw.readers.model import Sample
 from nsw.safe_files import open_to_read
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
 
 __all__ = [
     "CONTROL",

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from typing import Final, Literal, NamedTuple
 
 # Powers of ten of a nanosecond.
 TIME_UNITS = {

@@ -234,9 +234,9 @@ class Collected:
                 **{column: self.columns[column][rows] for column in columns},
             }
 
-    def shared_value(self, column: str) -> int | None:
-        """The value of a column that all rows share, or None."""
-        values = self.distinct.get(column, [])
+    def shared_device(self) -> int | None:
+        """The GPU of all rows, or None where they are of several."""
+        values = self.distinct.get("deviceId", [])
         return values[0] if len(values) == 1 and NULL not in values else None
 
 

@@ -260,7 +260,7 @@ def um_summary(source: Source) -> list[Row]:
 
 
 def _owner_columns(collected: Collected) -> dict[str, Any]:
-    return {"pid": pid_of(collected, "globalPid"), "device": collected.shared_value("deviceId")}
+    return {"pid": pid_of(collected, "globalPid"), "device": collected.shared_device()}
 
 
 def copy_labels(source: Source) -> dict[int, str]:
@@ -650,8 +650,11 @@ def gpu_trace(source: Source, phases: Phases) -> pa.Table:
         *_memset_trace(source, phases),
         *_graph_trace(source, phases),
     ]
+    import pyarrow as pa
+
     table = _join_by_start("gpu_trace", parts)
-    return _with_constant_column(table, "device_name", report_origin(source).gpu_name)
+    index, gpu = table.schema.get_field_index("device_name"), report_origin(source).gpu_name
+    return table.set_column(index, table.schema.field(index), pa.repeat(pa.scalar(gpu, pa.string()), len(table)))
 
 
 def api_trace(source: Source, phases: Phases) -> pa.Table:
@@ -781,13 +784,6 @@ def _join_by_start(name: str, parts: list[pa.Table]) -> pa.Table:
 
     table = pa.concat_tables(parts) if parts else arrow_schema(name).empty_table()
     return table.sort_by("start_ns")
-
-
-def _with_constant_column(table: pa.Table, column: str, value: str | None) -> pa.Table:
-    import pyarrow as pa
-
-    index = table.schema.get_field_index(column)
-    return table.set_column(index, table.schema.field(index), pa.repeat(pa.scalar(value, pa.string()), len(table)))
 
 
 def _name_column(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:

@@ -11,14 +11,12 @@ import html
 import itertools
 import re
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from nsw.readers.nsys.stats.reports import are_damaged, are_rows, is_header, is_known, is_row
 from nsw.readers.text.lines import Line, Lines, Span, delimited_cells, ruled_cells, ruled_spans
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 __all__ = ["Grid", "find_grids"]
 

@@ -8,16 +8,14 @@ a file that it writes itself.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from nsw.readers.text.known_words import meaning_by_pattern, meaning_by_word
 from nsw.readers.text.quantities import TIME_UNITS, Digits, Votes, digits, has_other_mark, proven_mark, size_factor
 from nsw.resources import csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 Kind: TypeAlias = Literal[
     "kernels", "copies", "sizes", "gpu", "api", "osrt", "openacc", "openmp", "nvtx", "nvtx_gpu", "mpi", "um",

@@ -298,9 +298,8 @@ def _version_facts(database: Database) -> list[dict[str, Any]]:
 def _gpu_facts(database: Database) -> list[dict[str, Any]]:
     if not database.has(_DEVICE, "id", "name"):
         return []
-    fact_rows: list[dict[str, Any]] = []
-    for device, name in database.rows(f"SELECT {integer_sql('id')}, name FROM {_DEVICE} ORDER BY 1"):  # noqa: S608  ours
-        fact_rows.append({"device": device, "key": "gpu_name", "text": database.text(name)})
+    names = database.rows(f"SELECT {integer_sql('id')}, name FROM {_DEVICE} ORDER BY 1")  # noqa: S608  ours
+    fact_rows = [{"device": device, "key": "gpu_name", "text": database.text(name)} for device, name in names]
     for column, unit in _OF_GPUS.items():
         if database.has(_DEVICE, column):
             sql = f"SELECT {integer_sql('id')}, {integer_sql(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours

@@ -17,17 +17,15 @@ named like the columns of a trace of them, `branch (0)`:
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from nsw.readers.nvprof.text.state import RowTaker, Stream, cells_of
 from nsw.readers.nvprof.text.summaries import name_without_correlation
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 __all__ = [
     "DAMAGED",

@@ -7,8 +7,9 @@ to file), then the rows. What came through a spreadsheet has lost its quotes, an
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from nsw.readers.nvprof.text.counters import DAMAGED, UNITS_NAME, UNITS_SIGN, add_metric, add_units, are_of_one_kind
 from nsw.readers.nvprof.text.other_tables import add_memory_row, is_lone_total, misplaced_count, size_of
@@ -17,9 +18,6 @@ from nsw.readers.nvprof.text.summaries import SECTIONS, add_summary_row, calls_o
 from nsw.readers.nvprof.text.traces import TraceColumns, is_unit
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.quantities import QUANTITY, duration, parse_integer, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 __all__ = ["csv_table", "header_of"]
 

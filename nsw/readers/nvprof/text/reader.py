@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.text import counters, cpu_samples, other_tables, summaries, traces
@@ -16,9 +16,6 @@ from nsw.readers.nvprof.text.state import AGAIN, RowTaker, Sink, Stream, clean_l
 from nsw.readers.nvprof.text.summaries import nvtx_name, take_old_range
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.wording import singular_or_count
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["read", "sniff"]
 

@@ -1,0 +1,306 @@
+"""Rules over gaps of milliseconds, in which the host does something of its own: input, files, locks, results, a log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from nsw.analysis.rules.causes import causes
+from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, detect_framework
+from nsw.analysis.rules.host import host_work_while_idle
+from nsw.analysis.rules.idle_causes import EACH, IDLE_TIME, LOCKING, NEARLY, PART, RARE, SOME, IdleCause
+from nsw.quantities import format_ns
+from nsw.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.idle_gpu import Gaps, IdleGpu
+
+__all__ = ["LongGaps", "cause_of_long_gaps", "has_few_iterations", "received_input_cause"]
+
+_FEW_ITERATIONS: Final = 8  # of fewer no one is usual
+_UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
+_LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
+_OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
+_ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
+_WRITE_BESIDE: Final = (
+    "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary instead"
+    " of text, or write less often."
+)
+_MAKE_ON_GPU: Final = (
+    "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
+    " in DataLoader's workers."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LongGaps:
+    """Gaps of milliseconds that are explained together.
+
+    Attributes:
+        case: The case.
+        idle: The use of its GPU.
+        gaps: The gaps, counts and ns of an iteration.
+        took_ns: Their part of an iteration's idle time.
+        slow: The iterations that they make slow, as a clause that goes behind their number; empty: none.
+        waits: What waits, and how long, before `for input`.
+    """
+
+    case: CaseSummary
+    idle: IdleGpu
+    gaps: Sequence[Gaps]
+    took_ns: float
+    slow: str
+    waits: str
+
+    def sum_of(self, column: str) -> float:
+        """The sum of a column of table gaps over them, in its unit, of an iteration."""
+        return float(sum(getattr(gap, column) for gap in self.gaps))
+
+    def are_mostly(self, column: str) -> bool:
+        """Whether most of them are counted in a column, such as `to_gpu`."""
+        return self.sum_of(column) >= MOSTLY * self.sum_of("gaps")
+
+    @property
+    def head(self) -> str:
+        """How long they take and how many there are, before what the host does in them."""
+        number = _gap_count_text(self.idle, self.gaps)
+        return f"{format_ns(self.took_ns)} of {IDLE_TIME} are {number}{self.slow}, in which "
+
+    @property
+    def framework(self) -> str:
+        """What launches the kernels."""
+        return detect_framework(self.case)
+
+
+def cause_of_long_gaps(gaps: LongGaps) -> IdleCause:
+    """What the host does in them: the first of these that the timeline shows."""
+    return next(cause for look in _LOOKS if (cause := look(gaps)) is not None)
+
+
+def _measured_host_work(gaps: LongGaps) -> IdleCause | None:
+    """What a profiler of the host saw."""
+    if gaps.case.host is None or (work := host_work_while_idle(gaps.case, gaps.took_ns)) is None:
+        return None
+    fact = f"{gaps.slow.removeprefix(': ')}; {work.fact}" if gaps.slow else work.fact
+    return IdleCause(work.cause, gaps.took_ns, work.what, fact, work.advice, work.do)
+
+
+def _compilation(gaps: LongGaps) -> IdleCause | None:
+    """Modules that are loaded in each iteration, not apart from these gaps as by a library."""
+    idle, iterations = gaps.idle, gaps.case.iterations
+    loads_apart = sum(g.gaps for g in idle.gaps if g.cause == "load" and g.length == "long") >= RARE
+    if not idle.is_iteration or loads_apart or iterations is None or idle.loads < iterations.count:
+        return None
+    text = f"{gaps.head}the host computes: modules are loaded in each iteration, as a compiler compiles again"
+    return IdleCause("recompilation", gaps.took_ns, f"compiles {format_ns(gaps.took_ns)}", text)
+
+
+def _locks(gaps: LongGaps) -> IdleCause | None:
+    """Several threads that wait for a lock in turn."""
+    idle, threads = gaps.idle, gaps.idle.use.get("lock_threads", 0.0)
+    is_everywhere = gaps.sum_of("gaps") >= EACH * idle.operations
+    if threads < LOCKING or not (gaps.sum_of("lock_ns") >= PART * gaps.sum_of("total_ns") or is_everywhere):
+        return None
+    text = f"the host waits for its other threads: {threads:.0f} wait for a lock in turn, as threads of Python do"
+    return IdleCause("python-threads", gaps.took_ns, f"{gaps.waits}threads", f"{gaps.head}{text}")
+
+
+def _started_workers(gaps: LongGaps) -> IdleCause | None:
+    """Input from workers that PyTorch has started."""
+    is_input = gaps.are_mostly("to_gpu") and not gaps.are_mostly("opening") and not gaps.are_mostly("from_gpu")
+    if gaps.framework != "pytorch" or not gaps.idle.use.get("spawns") or not is_input:
+        return None
+    return IdleCause(
+        "data-loader", gaps.took_ns, f"{gaps.waits}the DataLoader",
+        f"{gaps.head}the host waits for input, which it then copies to the GPU, from processes that it started"
+        " (a DataLoader's workers)",
+    )  # fmt: skip
+
+
+def _files(gaps: LongGaps) -> IdleCause | None:
+    """Files that are read or written for much of the time, or opened for results."""
+    reads, writes, opens = (gaps.sum_of(f"{does}_ns") for does in ("read", "write", "open"))
+    all_ns, io_ns = gaps.sum_of("total_ns"), reads + writes + opens
+    if io_ns >= PART * all_ns:
+        does = "writes" if writes >= reads else "reads"
+        rest = "" if io_ns >= MOSTLY * all_ns else " and works on something else"
+        share = f"{min(100.0, 100 * io_ns / all_ns):.0f} % of them"
+        return IdleCause(
+            "file-io", gaps.took_ns, f"{gaps.waits}files", f"{gaps.head}the host {does} files ({share}){rest}",
+            _WRITE_BESIDE if not reads and gaps.sum_of("gaps") >= RARE else "",
+        )  # fmt: skip
+    if not gaps.are_mostly("opening") or not gaps.are_mostly("from_gpu") or gaps.are_mostly("to_gpu"):
+        return None
+    return IdleCause(
+        "file-io", gaps.took_ns, f"works {format_ns(gaps.took_ns)} on results",
+        f"{gaps.head}the host works on results that were copied to it, and opens or closes a file: it writes them",
+        _WRITE_BESIDE, "write beside",
+    )  # fmt: skip
+
+
+def _marked_loader(gaps: LongGaps) -> IdleCause | None:
+    """Waits for PyTorch's DataLoader, which its ranges mark."""
+    if (gaps.case.loading_ns or 0.0) < PART * gaps.took_ns:
+        return None
+    problem, fact = _loading_time_texts(gaps.case, gaps.idle, gaps.took_ns)
+    waits, iterations = gaps.case.loading_waits_ns, gaps.case.iterations
+    took_ns = gaps.took_ns
+    if iterations is not None and len(waits) == iterations.count:  # the rest of these gaps is the host's
+        took_ns = min(took_ns, sum(waits) / len(waits))
+    return IdleCause("data-loader", took_ns, f"waits {problem}", fact, gaps_ns=gaps.took_ns)
+
+
+def _cuda_calls(gaps: LongGaps) -> IdleCause | None:
+    """CUDA calls that take most of the time."""
+    if gaps.sum_of("cuda_ns") < MOSTLY * gaps.sum_of("total_ns"):
+        return None
+    calls = gaps.idle.calls.items()
+    call, call_ns = max(calls, key=lambda item: item[1], default=("a CUDA call", gaps.took_ns))
+    text = f"{gaps.head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})"
+    return IdleCause("host-call", gaps.took_ns, f"waits {format_ns(gaps.took_ns)} for a CUDA call", text)
+
+
+def _log(gaps: LongGaps) -> IdleCause | None:
+    """Writes in most of them, and not in shorter gaps too, as threads have that wake each other."""
+    between = [gap for gap in gaps.idle.gaps if gap.length == "middle"]
+    is_everywhere = sum(g.writing for g in between) >= MOSTLY * sum(g.gaps for g in between) > 0
+    if not gaps.are_mostly("writing") or is_everywhere:
+        return None
+    text, share = "and writes: a log", gaps.sum_of("writing") / gaps.sum_of("gaps")
+    if share < NEARLY:
+        text = f"and writes in {100 * share:.0f} % of the gaps: probably a log"
+    fact = f"{gaps.head}the host computes or formats, {text}"
+    return IdleCause("logging", gaps.took_ns, f"{gaps.waits}the host, which writes", fact)
+
+
+def _results_and_input(gaps: LongGaps) -> IdleCause | None:
+    """Work between a copy back and one to the GPU."""
+    if not gaps.are_mostly("to_gpu") or not gaps.are_mostly("from_gpu"):
+        return None
+    ahead = "in DataLoader's workers (num_workers)" if gaps.framework == "pytorch" else "in another thread"
+    return IdleCause(
+        "host-work", gaps.took_ns, f"{gaps.waits}the host",
+        f"{gaps.head}the host makes no CUDA call, between a copy of results to it and one of input to the GPU: it works"
+        " on what it read back, or prepares its input",
+        f"Work on the results on the GPU, or in a thread beside its next work; prepare the input ahead, {ahead}."
+        f" {causes()['host-work'].remedy(gaps.framework)}",
+        "results on the GPU, input ahead",
+    )  # fmt: skip
+
+
+def _results(gaps: LongGaps) -> IdleCause | None:
+    """Work behind large results, or behind each of several values or results of an iteration."""
+    idle, count = gaps.idle, gaps.sum_of("gaps")
+    behind_results = gaps.are_mostly("from_gpu")
+    behind_values = sum(gap.gaps for gap in gaps.gaps if gap.cause == "value") >= MOSTLY * count
+    is_large = any((c.total_bytes or 0.0) >= _LARGE_RESULT and c.direction == "from the GPU" for c in idle.copies)
+    is_for_each = idle.is_iteration and count >= _OF_ONE_STEP and (behind_values or behind_results)
+    if not is_for_each and not (behind_results and is_large):
+        return None
+    return IdleCause(
+        "host-work", gaps.took_ns, f"works {format_ns(gaps.took_ns)} on results",
+        f"{gaps.head}the host makes no CUDA call, behind a copy of results to it: it works on them",
+        "Do that on the GPU (a sum, a norm, a selection), so that less is copied; do it less often, or in a thread"
+        f" beside the GPU's next work. {causes()['host-work'].remedy(gaps.framework)}",
+        "results on the GPU",
+    )  # fmt: skip
+
+
+def _input(gaps: LongGaps) -> IdleCause | None:
+    """Work before a copy to the GPU."""
+    if not gaps.are_mostly("to_gpu"):
+        return None
+    idle, does = gaps.idle, "the host makes no CUDA call, and then copies its input to the GPU"
+    if not idle.has_calls:
+        does = "the GPU waits for a copy to it"
+    is_of_step = idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")  # no batch's
+    advice = _MAKE_ON_GPU if is_of_step else ""
+    return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does, advice)
+
+
+def _host_work(gaps: LongGaps) -> IdleCause:
+    """Work of which nothing else is known."""
+    calls, all_ns = gaps.sum_of("cuda_ns"), gaps.sum_of("total_ns")
+    does = "makes no CUDA call"
+    if calls >= SOME * all_ns:
+        does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
+    return IdleCause("host-work", gaps.took_ns, f"{gaps.waits}the host", f"{gaps.head}the host {does}")
+
+
+_LOOKS: Final[tuple[Callable[[LongGaps], IdleCause | None], ...]] = (
+    _measured_host_work, _compilation, _locks, _started_workers, _files, _marked_loader, _cuda_calls, _log,
+    _results_and_input, _results, _input, _host_work,
+)  # fmt: skip
+
+
+def has_few_iterations(case: CaseSummary) -> bool:
+    """Whether no one of its iterations is usual."""
+    return case.iterations is not None and case.iterations.count < _FEW_ITERATIONS
+
+
+def received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps in which the host receives what it then copies to the GPU; None: there are none."""
+    took = idle.in_gaps("input")
+    if not took:
+        return None
+    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"])
+    sender, advice = "another process", ""
+    if detect_framework(case) == "pytorch":
+        sender = "a DataLoader's worker"
+        reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
+        if reads < PART * took:  # it waits before there is something to read
+            advice = (
+                "DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where the workers are"
+                " late: more of them (num_workers), and less work in the dataset's __getitem__."
+            )
+        else:
+            advice = (
+                "More workers (num_workers), and less work in the dataset's __getitem__, where they are late;"
+                " DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
+                " .to(device, non_blocking=True) copies it."
+            )
+    fact = f"{format_ns(took)} of {IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
+    return IdleCause(
+        "data-loader", took, f"waits {format_ns(took)} for input", f"{fact}, and then copies it to the GPU", advice
+    )
+
+
+def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[str, str]:
+    """How long the DataLoader is waited for, in a few words and as a fact.
+
+    Of few unlike waits it is their range, or, where one is no wait, those that are.
+    """
+    median, (shortest, longest) = format_ns(min(case.loading_ns or 0.0, took)), case.loading_range_ns or (0.0, 0.0)
+    least, most = format_ns(shortest), format_ns(longest)
+    problem, fact = f"{median} for the DataLoader", f"the program waits {median} (the median) for its DataLoader"
+    if longest <= _UNLIKE * shortest:
+        return problem, fact
+    if not has_few_iterations(case):
+        return problem, f"the program waits {median} (the median; {least} to {most}) for its DataLoader"
+    noticeable_ns = WORTH_PCT / 100 * idle.med_ns
+    if shortest >= noticeable_ns:
+        return f"{least} to {most} for the DataLoader", f"the program waits {least} to {most} for its DataLoader"
+    problem, waits = f"up to {most} for the DataLoader", case.loading_waits_ns
+    if case.iterations is None or case.iterations.count != len(waits):
+        return problem, f"the program waits up to {most} for its DataLoader"
+    long_waits = [format_ns(ns) for ns in waits if ns >= noticeable_ns]
+    share = f"{len(long_waits)} of {len(waits)}"
+    return (
+        f"{problem} in {share} iterations",
+        f"in {share} the program waits {' and '.join(long_waits)} for its DataLoader",
+    )
+
+
+def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
+    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all."""
+    count = sum(gap.gaps for gap in gaps)
+    length_ns = sum(gap.total_ns for gap in gaps) / count
+    if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
+        return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
+    if count <= _ONE_GAP:
+        return "one gap"
+    number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
+    return f"{number} gaps of {format_ns(length_ns * idle.gap_scale)}"  # which make up the time that is said
