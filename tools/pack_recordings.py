@@ -20,6 +20,7 @@ from typing import Any
 
 RECORDINGS = Path(__file__).resolve().parents[1] / "nsw" / "demo" / "recordings" / "alexnet-4xH200"
 BATCHES = {1: [(8, 16, 32, 128)], 2: [(8, 16), (32, 128)], 4: [(8, 16), (32, 128)]}  # GPUs -> its archives
+PRINTED = "printed.out"  # one file of all outputs: each file costs 200 bytes of the wheel
 
 
 def main(folder: Path) -> None:
@@ -28,6 +29,7 @@ def main(folder: Path) -> None:
     entries = {(entry["params"]["gpus"], entry["params"]["batch"]): entry for entry in index["recordings"]}
     for old in [*RECORDINGS.glob("*.xz"), *RECORDINGS.glob("*.out")]:
         old.unlink()
+    printed_before = b""
     for gpus, archives in BATCHES.items():
         for batches in archives:
             stored, together = f"alexnet-g{gpus}-b{'-'.join(map(str, batches))}.xz", b""
@@ -36,11 +38,12 @@ def main(folder: Path) -> None:
                 report, printed = ((folder / f"{entry['name']}.{end}").read_bytes() for end in ("sqlite", "out"))
                 entry["files"] = [
                     described(f"{entry['name']}.sqlite", report) | {"stored": stored, "offset": len(together)},
-                    described(f"{entry['name']}.out", printed) | {"stored": f"{entry['name']}.out", "offset": 0},
+                    described(f"{entry['name']}.out", printed) | {"stored": PRINTED, "offset": len(printed_before)},
                 ]
-                (RECORDINGS / f"{entry['name']}.out").write_bytes(printed)
+                printed_before += printed
                 together += report
             (RECORDINGS / stored).write_bytes(packed(together))
+    (RECORDINGS / PRINTED).write_bytes(printed_before)
     head = json.dumps({key: value for key, value in index.items() if key != "recordings"})[:-1]
     lines = ",\n".join(json.dumps(entry) for entry in index["recordings"])
     (RECORDINGS / "index.json").write_text(f'{head}, "recordings": [\n{lines}]}}\n', encoding="utf-8")

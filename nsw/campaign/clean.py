@@ -19,6 +19,7 @@ from nsw.engine.collect import KEPT_FILES, collected_attempt_folder
 from nsw.engine.driven import locked_ledger
 from nsw.engine.handover import TOOLS, noting_owner, require_owner, require_success, run_fenced
 from nsw.engine.ledger_rows import CLEANED, ENDED, OWNED_BY, PREPARED, SCRATCH, SITE, Reading, State
+from nsw.engine.node_archives import is_unpacked
 from nsw.errors import CampaignError
 from nsw.transport.commands import Fence
 from nsw.wording import plural
@@ -258,6 +259,8 @@ def _is_copied_here(file: FileThere, folder: CampaignFolder, home_of: Callable[[
     run, name = match[1], match[3]
     if (home := home_of(run, int(match[2]))) is None:
         return False
+    if is_unpacked(home, name):
+        return True
     copies = [home / name]
     if home == folder.reports / run and name not in KEPT_FILES:
         copies.append(folder.path / "fetched" / run / name)

@@ -15,6 +15,7 @@ from nsw.apart import Allowance, TooMuchError, format_bytes
 from nsw.engine.failures import known_failure
 from nsw.engine.folder import CampaignFolder, run_folder, run_of
 from nsw.engine.ledger_rows import COLLECT, Cause, Kind, Reading, Reason, RunRow, State, TaskInFlight
+from nsw.engine.node_archives import unpack_node_archives
 from nsw.errors import CampaignError, UnreachableError
 from nsw.readers.untrusted_files import unpack_chunks
 from nsw.safe_files import make_folders, open_to_read, read_plain, replacing_file, write_bytes
@@ -63,6 +64,7 @@ def collect(
     Raises:
         UnreachableError: The connection was lost; doing it again brings what is missing.
         CommandError: A file cannot be brought.
+        CampaignError: One cannot be unpacked here.
     """
     sources = {run_folder(scratch, run.id, run.attempt): run for run in runs}
     extra_patterns = ("*",) if all_files else ()
@@ -79,6 +81,8 @@ def collect(
         downloads += [(f"{source}/{entry.name}", target / entry.name) for entry in entries]
     _print_download_size(transport, listed, say)
     transport.get_many(downloads)
+    for run in runs:
+        unpack_node_archives(folder.reports / run.id, run.reports)
 
 
 def collect_reduced(

@@ -498,7 +498,7 @@ SCRATCH: Final = Key[str]("scratch", str)  # the campaign's folder on the site
 CREATED: Final = Key[float]("created", float)  # Unix seconds
 CLEANED: Final = Key[float]("cleaned", float)  # Unix seconds: when `nsw clean` removed its files; 0: never
 NOTE: Final = Key[str | None]("note", str | None)  # printed with everything that comes of the campaign
-COLLECT: Final = Key[str]("collect", str)  # tables | reports | everything
+COLLECT: Final = Key[str]("collect", str)  # tables | reports | node | everything
 RECIPE: Final = Key[str | None]("recipe", str | None)  # the file that the recipe came from
 # the file that `nsw reread --recipe` took figures from since
 FIGURES_FROM: Final = Key[str | None]("figures_from", str | None)

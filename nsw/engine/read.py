@@ -6,6 +6,7 @@ import re
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.source_lines import select_useful_source_rows
@@ -26,12 +27,14 @@ from nsw.engine.validity import (
 from nsw.errors import CampaignError
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
+from nsw.profilers.model import NODE_ARCHIVES
 from nsw.readers.conditions import condition_rows, energy_figure_rows
 from nsw.readers.detect import read_many
 from nsw.readers.messages import known_problems_in_file
 from nsw.readers.model import Options, Report
 from nsw.readers.nsys.export.binary import is_readable
 from nsw.readers.program_figures import read_figure_rows
+from nsw.recipe.passes import drawn_ranks, is_share
 from nsw.recipe.units import show_value
 from nsw.tables import full_rows as table_rows
 from nsw.wording import first_names, plural
@@ -109,10 +112,12 @@ def missing_rank_severity(tool: str | None) -> str:
     return "warning" if tool in _MAY_LEAVE_NONE else "error"
 
 
-# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE`, `gpu NODE INDEX UUID NAME`, and
+# of the job's machinery: lines `rank RANK LOCAL NODE BOOT CPUS VISIBLE [START]`, `gpu NODE INDEX UUID NAME`, and
 # `cores NODE ALL PLANNED`: the CPUs that a node has, and how many a rank was to have
 RANKS_FILE: Final = "ranks.tsv"
 _MAX_RANKS_BYTES: Final = 16 << 20  # bytes
+_SKEW: Final = 0.05  # of a run's time, between the starts of its first and its last rank
+_LEAST_SKEW_S: Final = 1.0  # clocks of nodes differ by less
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +143,24 @@ class RankLocations:
                 )
         return None
 
+    def start_skew_sentence(self, started_s: float | None, ended_s: float | None) -> str | None:
+        """A sentence where a considerable part of a run passed between the starts of its first and last rank.
+
+        Clocks of nodes may differ, and nothing here tells by how much.
+        """
+        rows = sorted((row for row in self.rows if row["start_delay_s"] is not None), key=itemgetter("start_delay_s"))
+        if not rows or started_s is None or ended_s is None:
+            return None
+        first, last, took_s = rows[0], rows[-1], ended_s - started_s
+        delay_s = last["start_delay_s"]
+        if took_s <= 0 or delay_s < max(_SKEW * took_s, _LEAST_SKEW_S):
+            return None
+        clocks = ", by clocks of two nodes, which may differ" if first["host"] != last["host"] else ""
+        return (
+            f"rank {last['rank']} ({last['host']}) started {delay_s:.1f} s after rank {first['rank']}"
+            f" ({first['host']}), {delay_s / took_s:.0%} of the run{clocks}"
+        )
+
     @property
     def local_ranks(self) -> dict[int, int]:
         """Each rank's place on its node."""
@@ -162,7 +185,9 @@ def rank_locations(home: Path) -> RankLocations:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
     cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores_line(line)}
-    return RankLocations(tuple(_rank_row(line, uuids) for line in lines if _is_rank_line(line)), cores)
+    rank_lines = [line for line in lines if _is_rank_line(line)]
+    first_s = min((_start_s(line) for line in rank_lines if len(line) == 8), default=None)
+    return RankLocations(tuple(_rank_row(line, uuids, first_s) for line in rank_lines), cores)
 
 
 def _is_cores_line(line: list[str]) -> bool:
@@ -176,11 +201,12 @@ def _parse_number_list(ranges: str) -> frozenset[int]:
 
 
 def _is_rank_line(line: list[str]) -> bool:
-    return line[0] == "rank" and len(line) == 7 and line[1].isdecimal() and line[2].isdecimal()
+    has_start = len(line) == 8 and re.fullmatch(r"\d{1,12}\.\d{1,9}", line[7]) is not None
+    return line[0] == "rank" and (has_start or len(line) == 7) and line[1].isdecimal() and line[2].isdecimal()
 
 
-def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mapping[str, Any]:
-    _, rank, local, node, boot, cpus, visible = line
+def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]], first_s: float | None) -> Mapping[str, Any]:
+    _, rank, local, node, boot, cpus, visible, *start = line
     node_uuids = uuids.get(node, {})
     seen = [] if visible == "none" else visible.split(",") if visible else list(node_uuids)
     return {
@@ -190,7 +216,12 @@ def _rank_row(line: list[str], uuids: Mapping[str, Mapping[str, str]]) -> Mappin
         "boot": boot,
         "cpus": cpus if cpus != "-" else None,
         "gpus": ",".join(node_uuids.get(gpu, gpu) for gpu in seen) or None,
+        "start_delay_s": _start_s(line) - first_s if start and first_s is not None else None,
     }
+
+
+def _start_s(line: list[str]) -> float:
+    return float(line[7])
 
 
 class _RunResult:
@@ -283,12 +314,17 @@ class _Reader:
             source_columns = {"run": run.id, "report": f"reports/{run.id}/{RANKS_FILE}"}
             rows = ({name: value for name, value in row.items() if name != "boot"} for row in landed.rows)
             read.tables["ranks"] = [row | source_columns for row in rows]
+        reports = [file.name for file in reports_of(self._folder, run)]
         if run.state is not State.DONE:  # it has a reason of its own
+            if NODE_ARCHIVES in run.reports and landed.rows and not reports:
+                read.report("warning", "its nodes packed no report: what its ranks had recorded is lost")
             return
         if landed.crowded_cores_sentence is not None:
             fix = "bind each to its own: `resources: {cpus_per_task: N}`, or the launcher's own option"
             read.report("warning", landed.crowded_cores_sentence, fix, file=f"reports/{run.id}/{RANKS_FILE}")
-        reports = [file.name for file in reports_of(self._folder, run)]
+        if (skew := landed.start_skew_sentence(run.started, run.ended)) is not None:
+            fix = "the launcher, or what it loads for each rank, takes that long: column start_delay_s of table ranks"
+            read.report("warning", skew, fix, file=f"reports/{run.id}/{RANKS_FILE}")
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)
         # warn of ranks whose traces have fewer iterations than others'
@@ -354,7 +390,8 @@ class _Reader:
             read.report("warning" if len(without) <= allowed else "error", f"no report of {nodes}", fix)
         missing, total = missing_ranks(reports, expected_ranks(self._recipe, run.pass_name, landed.local_ranks))
         if missing:
-            fix = f"a process that ends by a signal or by _exit leaves none; {fix}"
+            on_node = ", nor one of a node that could not pack" if NODE_ARCHIVES in run.reports else ""
+            fix = f"a process that ends by a signal or by _exit leaves none{on_node}; {fix}"
             severity = "warning" if len(missing) <= allowed else missing_rank_severity(run.tool)
             read.report(severity, missing_ranks_sentence(missing, total), fix)
         return len(without) + len(missing)
@@ -594,6 +631,8 @@ def expected_ranks(recipe: Recipe, pass_name: str, local_ranks: Mapping[int, int
     ranks = counted_ranks(pass_, each=True) if pass_.kind == "counters" else pass_.ranks
     if ranks == "first":
         return frozenset({0})
+    if is_share(ranks):
+        ranks = drawn_ranks(ranks, len(local_ranks), recipe.name) if local_ranks else "all"
     if not isinstance(ranks, str):
         return frozenset(ranks or ())
     profiled = (rank for rank, local in local_ranks.items() if ranks == "all" or local == 0)

@@ -467,7 +467,7 @@ def command_once_per_node(launch: Launch, words: Sequence[str], secrets: int = 0
     each = replace(
         layout, kind="", ranks=(1,) * layout.nodes, tasks=layout.nodes, cpus=cores, variable="", cyclic=False, bound=""
     )
-    if place_facts.scheduler == "slurm":
+    if place_facts.scheduler == "slurm" or launch.kind == "srun":
         kind = "srun"
     elif place_facts.mpi is not None:
         kind = "mpirun" if place_facts.mpi == "openmpi" else "mpiexec"

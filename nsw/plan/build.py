@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import Diagnostic, InputError, Mark, did_you_mean
@@ -280,6 +281,7 @@ class _Builder:
                 continue
             if isinstance(pass_, CountersPass):
                 self.notes |= dict.fromkeys(counters.counters_notes(pass_, tool, self._chip))
+            self.notes |= dict.fromkeys(done.notes)
             run = self._draft_run(program, pass_, tool, done)
             run = replace(run, resources=limit, needs=f"{case.id}.{source}" if source else "")
             runs += self._repeat_run(run, pass_)
@@ -300,6 +302,7 @@ class _Builder:
         )  # fmt: skip
 
     def _draft_run(self, program: CaseProgram, pass_: Any, tool: str | None, done: Profiled) -> Run:
+        words = [*done.command, *chain(*done.after)]
         return Run(
             id="",
             case_id=program.case.id,
@@ -317,7 +320,7 @@ class _Builder:
             secrets=self._run_secrets(program.secrets, tool),
             reduction=done.reduction,
             layout=program.launch.layout,
-            before=(*self._sampler_command(pass_), *done.before, *shell_functions_setting_variables(done.command)),
+            before=(*self._sampler_command(pass_), *done.before, *shell_functions_setting_variables(words)),
             checks=program.checks,
         )
 

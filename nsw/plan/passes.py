@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.launchers.model import Launch, LayoutError, command_of_rank, command_once_per_node, launch_command
 from nsw.metrics import find_chip
@@ -23,9 +23,10 @@ from nsw.plan.layout import MAKERS
 from nsw.plan.model import Resources, SiteFacts
 from nsw.profilers import Profiled, Profiler, Request, load_profiler
 from nsw.profilers.cprofile import is_python_interpreter
-from nsw.profilers.model import CHOSEN, Counting
-from nsw.recipe.passes import AUTO, SecondStage, profiler_modules
+from nsw.profilers.model import CHOSEN, MACHINERY, NODE_ARCHIVES, NODE_FOLDER, Counting
+from nsw.recipe.passes import AUTO, SecondStage, drawn_ranks, is_share, profiler_modules
 from nsw.recipe.units import Fault, as_text
+from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,21 +37,26 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseProgram", "profile_pass"]
 
+_RANKS_IN_NOTE = 32
+
 
 def check_ranks(ranks: str | Sequence[int], launch: Launch, *, each: bool) -> None:
     """See that the named processes can be told from the others.
 
     Args:
-        ranks: `all`, `first`, `node`, or the ranks.
+        ranks: `all`, `first`, `node`, a share such as `5%`, or the ranks.
         launch: The launcher.
         each: Whether each of its processes gets a profiler of its own.
 
     Raises:
-        Fault: They cannot, or there is no such rank.
+        Fault: They cannot, there is no such rank, or nobody knows of how many ranks the share is.
     """
     if ranks == "all":
         return
     total = launch.layout.total
+    if is_share(ranks) and total is None:
+        message = f"nsw does not know how many processes this launcher starts, of which {ranks} would be drawn"
+        raise Fault(message, hint="write a list of ranks")
     missing_ranks = [] if isinstance(ranks, str) or total is None else [r for r in ranks if r >= total]
     if missing_ranks:
         existing = "there is one process, rank 0" if total == 1 else f"the ranks are 0 to {(total or 0) - 1}"
@@ -113,6 +119,13 @@ def profile_pass(
     each = _is_each_profiled(profiler, pass_, launch, inside)
     ranks = counting.counted_ranks(pass_, each=each) if pass_.kind == "counters" else pass_.ranks
     check_ranks(ranks, launch, each=each)
+    notes: tuple[str, ...] = ()
+    if is_share(ranks):
+        total = launch.layout.total or 1
+        share, ranks = ranks, drawn_ranks(ranks, total, recipe.name)
+        several = "ranks" if len(ranks) > 1 else "rank"
+        names = first_names([str(rank) for rank in ranks], _RANKS_IN_NOTE)
+        notes = (f"{pass_.name}: {share} of {plural(total, 'rank')} profiled: {several} {names}",)
     if pass_.kind == "counters" and (reason := counting.replay_fault(pass_, launch, each=each)) is not None:
         return tool, Profiled(impossible=reason)
     tools = () if in_image else _folders_to_bind(profiler, path, box)
@@ -123,11 +136,15 @@ def profile_pass(
         path=path,
         export_here=recipe.collect == "tables",
         reduce_there=reduces_in_tasks(site) and not in_image,
+        folder=NODE_FOLDER if recipe.collect == "node" and each and launch.layout.has_ranks and box is None else "",
     )
     hides_secrets = tool in RECORD_ENVIRONMENT
-    return tool, _nest_profiler(
+    done = _nest_profiler(
         started, profiler, request, ranks, hides_secrets=hides_secrets, each=each, in_image=in_image, tools=tools
     )
+    if recipe.collect == "node" and launch.layout.has_ranks:
+        done = _pack_on_nodes(done, launch, pass_.name)
+    return tool, replace(done, notes=(*notes, *done.notes))
 
 
 def _nest_profiler(
@@ -175,6 +192,42 @@ def _nest_profiler(
     )
     after = tuple(nest.in_box(words) for words in done.after) if in_image else done.after
     return replace(done, command=command, after=after)
+
+
+_START_ELSEWHERE: Final = frozenset({"srun", "aprun", "jsrun"})  # none of their ranks need be where the script runs
+
+
+def _pack_on_nodes(done: Profiled, launch: Launch, pass_name: str) -> Profiled:
+    """The same, whose reports each node packs into one file once its ranks have ended.
+
+    Args:
+        done: The program under its profiler.
+        launch: How it is started.
+        pass_name: The pass, for a note where its reports stay in the run's folder.
+
+    Raises:
+        LayoutError: nsw knows no launcher for it on this site.
+    """
+    if done.impossible is not None:
+        return done
+    if not any(NODE_FOLDER in word for word in done.command):
+        note = f"{pass_name}: `collect: node` packs none of its reports: they are written to the run's folder"
+        return replace(done, notes=(note,))
+    functions = [*(("in_node_folder", *words) for words in done.after), ("pack", *done.reports)]
+    commands = [("bash", MACHINERY, *words) for words in functions]
+    nodes = launch.layout.nodes
+    if nodes > 1 or launch.kind in _START_ELSEWHERE:
+        try:
+            commands = [command_once_per_node(launch, words) for words in commands]
+        except LayoutError as fault:
+            message = f"nsw knows no command of this site that packs reports once on each of {plural(nodes, 'node')}"
+            raise LayoutError(("collect",), message, f"{fault.hint}, or `collect: reports`") from None
+    return replace(
+        done,
+        reports=(*done.reports, NODE_ARCHIVES),
+        after=tuple(commands),
+        before=("nsw_reports_on_nodes", *done.before),
+    )
 
 
 def _tool_request(pass_: Any, tool: str, chip: str | None, *, chooses: bool) -> Request:

@@ -24,11 +24,10 @@ def load_profiler(tool: str) -> Profiler:
 
 
 def shell_functions_of_profiler(tool: str) -> str:
-    """The functions of bash that a profiler brings along for the jobs, in a file beside it; most need none."""
+    """The functions of bash that a profiler brings along for the jobs, in a file beside it or its SHELL, if any."""
     file = files("nsw.profilers").joinpath(f"{tool}.sh")
-    if file.is_file():
-        return "\n" + file.read_text(encoding="utf-8")
-    return str(getattr(load_profiler(tool), "SHELL", ""))  # of another package
+    text = file.read_text(encoding="utf-8") if file.is_file() else getattr(load_profiler(tool), "SHELL", "")
+    return f"\n{text}" if text else ""
 
 
 __all__ = ["Profiled", "Profiler", "Request", "load_profiler", "shell_functions_of_profiler"]

@@ -15,6 +15,11 @@ EXECUTABLE: str | None = "aps"
 
 _RESULT: Final = "host.aps"
 _ANALYSES: Final = ("all", "hwc", "mpi", "omp")
+# for the jobs
+SHELL: Final = r"""nsw_aps_report() {    # APS RESULT: the report as text, and its page
+  "$1" --report="$2" >"$2.txt"
+}
+"""
 
 
 def profile(request: Request) -> Profiled:

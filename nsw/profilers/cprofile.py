@@ -43,7 +43,10 @@ def profile(request: Request) -> Profiled:
     if isinstance(at, Profiled):
         return at
     command = words_with_report_path(
-        request, (*program[:at], "-c", _BOOTSTRAP, "-o"), f"{_REPORT}.pstats", (*request.options, *program[at:])
+        request,
+        (*program[:at], "-c", _BOOTSTRAP, "-o"),
+        f"{request.folder}{_REPORT}.pstats",
+        (*request.options, *program[at:]),
     )
     every = "*" if request.per_rank else ""
     return Profiled(command, reports=(f"{_REPORT}{every}.pstats",))

@@ -20,6 +20,17 @@ EXECUTABLE: str | None = "gprof"
 TEXT: Final = ".gprof.txt"
 _REPORT: Final = "host"
 _STARTED: Final = ("bash", "-c", 'export GMON_OUT_PREFIX="$PWD/$0"; exec "$@"')  # the program may change its folder
+# for the jobs
+SHELL: Final = r"""# each process has left NAME.gmon.PID; the functions' names are in the program
+nsw_gprof_print() {    # GPROF NAME PROGRAM OPTION...
+  local data program
+  program=$(command -v "$3") || program=$3
+  for data in "$2"*.gmon.*; do
+    [ -e "$data" ] || { echo "nsw: $3 wrote no profile: it was not built with -pg, or a signal ended it" >&2; exit 1; }
+    "$1" --brief "${@:4}" "$program" "$data" >"${data/.gmon./.}.gprof.txt" || exit
+  done
+}
+"""
 
 
 def profile(request: Request) -> Profiled:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CHOSEN",
     "MACHINERY",
+    "NODE_ARCHIVES",
+    "NODE_FOLDER",
     "SCRIPTS",
     "Counting",
     "Profiled",
@@ -43,6 +45,8 @@ class Variable(str):
 
 SCRIPTS: Final = "scripts"  # folder beside `runs` in the campaign's folder on the site
 MACHINERY: Final = Variable("nsw")  # the file of templates/job/machinery.sh beside the scripts of the campaign
+NODE_FOLDER: Final = "%nsw_node_folder%/"  # stands for a folder of the node itself, in the words of a rank
+NODE_ARCHIVES: Final = "reports.*.tar"  # what nodes packed, in the run's folder
 CHOSEN: Final = Variable("nsw_chosen[@]")  # the arguments that an earlier stage decides
 
 
@@ -69,6 +73,8 @@ class Request:
     `path` is the tool as the site calls it; `per_rank` says that each process of a launcher is profiled on its
     own, so that reports must be named by `rank_variable`: NAME.rankN.ENDING, from which rows get their rank. `part` is
     node where there is a profiler on each node: NAME.nodeN.ENDING.
+    `folder` is before the name of a report: NODE_FOLDER where each node packs the reports of its ranks; a profiler that
+    does not write it leaves its reports in the run's folder.
     `export_here`: tables are wanted and no reports, which the job exports; `reduce_there`: which a task of its own
     reduces on the site, later.
     `counting` is what a counters pass measures; None: it is another kind of pass. `report` is what nvprof leaves of a
@@ -86,6 +92,7 @@ class Request:
     per_rank: bool = False
     rank_variable: str = "NSW_RANK"
     part: str = "rank"
+    folder: str = ""
     export_here: bool = False
     reduce_there: bool = False
     counting: Counting | None = None
@@ -105,7 +112,8 @@ class Profiled:
 
     `reports` are shell patterns relative to the run's folder; `after` are commands to run once it ended; `reduction`
     is a command that reduces the reports of such a run, in the folder of a task of its own: its last word is the run.
-    `before` are functions of the job's machinery that the profiler needs on each node.
+    `before` are functions of the job's machinery that the profiler needs on each node. `notes`: what a person should
+    know of it.
     """
 
     command: tuple[str, ...] = ()
@@ -114,6 +122,7 @@ class Profiled:
     reduction: tuple[str, ...] = ()
     before: tuple[str, ...] = ()
     impossible: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Profiler(Protocol):
@@ -121,7 +130,7 @@ class Profiler(Protocol):
 
     TOOL is its name; EXECUTABLE what the site must have (None: nothing); ONE_PROCESS says that it does not
     follow children, so that a launcher must start it for each process. Functions of bash for the jobs, called
-    `nsw_NAME`, are in TOOL.sh beside it, or in its SHELL where another package has it; a command starts one as
+    `nsw_NAME`, are in its SHELL, or in TOOL.sh beside it where they are long; a command starts one as
     `("bash", MACHINERY, "NAME", ...)`.
     """
 
@@ -148,7 +157,7 @@ def words_with_report_path(
         return (*words_before, report_name, *words_after)
     name, _, ending = report_name.partition(".")
     # the name needs a variable of the rank's own shell; $1 is how many words are before it
-    file_name = f'{name}.{request.part}"${{{request.rank_variable}:-0}}".{ending}'
+    file_name = f'"{name}.{request.part}${{{request.rank_variable}:-0}}.{ending}"'
     text = f'n=$1; shift; exec "${{@:1:n}}" {file_name} "${{@:n+1}}"'
     return ("bash", "-c", text, "nsw", str(len(words_before)), *words_before, *words_after)
 

@@ -79,13 +79,13 @@ def profile(request: Request) -> Profiled:
         "--force-overwrite",
     )
     if request.per_rank and legacy:  # which knows no %q{}
-        export_name = f'"{REPORT}.{request.part}${{{request.rank_variable}:-0}}"'
+        export_name = f'"{request.folder}{REPORT}.{request.part}${{{request.rank_variable}:-0}}"'
         # $1: how many words are the program's; those before may be more in the job
         text = f'n=$1; shift; exec "${{@:1:$#-n}}" --export {export_name} "${{@:$#-n+1}}"'
         command = ("bash", "-c", text, "nsw", str(len(request.program)), *command, *request.program)
     else:
         rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
-        command = (*command, "--export", f"{REPORT}{rank}", *request.program)
+        command = (*command, "--export", f"{request.folder}{REPORT}{rank}", *request.program)
     of_source = (SOURCE,) if isinstance(counting.counters_pass, SecondStage) else ()
     pages = tuple(f"{REPORT}*.{page}.csv" for page in (*PAGES, *of_source))
     report_patterns = (f"{REPORT}*.ncu-rep", *(() if renamed else (f"{REPORT}*.nsight-cuprof-report",)))

@@ -47,7 +47,7 @@ def profile(request: Request) -> Profiled:
     """
     option_names = {option.split("=")[0] for option in request.options}
     quiet = [f"{name}=none" for name, *short in _QUIET if not option_names & {name, *short}]
-    output = f"{_REPORT}.{request.part}%q{{{request.rank_variable}}}" if request.per_rank else _REPORT
+    rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
     start: tuple[str, ...] = (request.path, "profile")
     if request.gpu_metrics is not None:
         start = ("bash", MACHINERY, "nsys_sampled", request.path, str(request.gpu_metrics))
@@ -63,7 +63,7 @@ def profile(request: Request) -> Profiled:
         *_capture_window_options(request.window),
         *request.options,
         "--force-overwrite=true",
-        f"--output={output}",
+        f"--output={request.folder}{_REPORT}{rank}",
         *program,
     )
     if not request.export_here:

@@ -127,4 +127,4 @@ def _csv_log_options(name: str, request: Request) -> tuple[str, ...]:
 def _file_name_per_process(name: str, request: Request, ending: str) -> str:
     """A file a process, named by its rank where each has a profiler of its own."""
     rank = f".{request.part}%q{{{request.rank_variable}}}" if request.per_rank else ""
-    return f"{name}{rank}.%p.{ending}"
+    return f"{request.folder}{name}{rank}.%p.{ending}"

@@ -47,5 +47,5 @@ def profile(request: Request) -> Profiled:
             impossible="oneDNN's tracing takes no options: `analysis: create` adds the making of primitives"
         )
     before = ("bash", "-c", _RUN, "nsw", _LEVELS[request.analysis or "exec"], _SPLIT)
-    command = words_with_report_path(request, before, f"{_REPORT}.onednn.txt", request.program)
+    command = words_with_report_path(request, before, f"{request.folder}{_REPORT}.onednn.txt", request.program)
     return Profiled(command, reports=(f"{_REPORT}*.onednn.txt",))

@@ -41,12 +41,12 @@ def profile(request: Request) -> Profiled:
         *knobs_as_long_options(tuple(knobs.items())),
         *request.options,
     )
-    rank = f'.{request.part}"${{{request.rank_variable}:-0}}"' if request.per_rank else ""
+    rank = f".{request.part}${{{request.rank_variable}:-0}}" if request.per_rank else ""
     ending = f"{RATE}{rate}{STACKS}"
     words = (
         "bash",
         "-c",
-        _KEEP_EXIT_STATUS % f"{_REPORT}{rank}",
+        _KEEP_EXIT_STATUS % f'"{request.folder}{_REPORT}{rank}"',
         "nsw",
         str(len(command)),
         ending,

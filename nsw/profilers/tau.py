@@ -17,6 +17,19 @@ EXECUTABLE: str | None = "tau_exec"
 _REPORT: Final = "host"
 _STARTED: Final = ("bash", "-c", 'mkdir -p "$0"; export PROFILEDIR="$PWD/$0"; exec "$@"')
 _EXEC, _PYTHON = "tau_exec", "tau_python"
+# for the jobs
+SHELL: Final = r"""# the profiles, out of their folders: NAME[.MULTI__METRIC].profile.NODE.CONTEXT.THREAD
+nsw_tau_flatten() {    # NAME
+  local folder file
+  for folder in "$1"*.tau; do
+    for file in "$folder"/profile.* "$folder"/*/profile.*; do
+      [ -e "$file" ] || continue
+      file=${file#"$folder"/}
+      mv "$folder/$file" "${folder%.tau}.${file//\//.}" || exit
+    done
+  done
+}
+"""
 
 
 def profile(request: Request) -> Profiled:

@@ -32,6 +32,6 @@ def profile(request: Request) -> Profiled:
     code = shipped_text("profilers/torch_bootstrap.py")
     skip, count = request.steps or (0, 0)
     variable = request.rank_variable if request.per_rank else ""
-    configuration = f"{REPORT}:{variable}:{skip}:{count}:{','.join(request.record)}"
+    configuration = f"{request.folder}{REPORT}:{variable}:{skip}:{count}:{','.join(request.record)}"
     command = (*program[:at], "-c", code, configuration, *program[at:])
     return Profiled(command, reports=(f"{REPORT}*{TRACE}", f"{REPORT}*{TABLE}"))

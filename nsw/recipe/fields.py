@@ -287,15 +287,17 @@ def parse_kernel_name(value: object) -> str:
 
 
 def parse_ranks(value: object) -> str | list[int]:
-    """Which processes: all, first, node (the first of each node), or a list of ranks.
+    """Which processes: all, first, node (the first of each node), a share of them such as 5%, or a list of ranks.
 
     Raises:
         Fault: It is something else.
     """
     if value in ("all", "first", "node"):
         return str(value)
+    if isinstance(value, str) and value.endswith("%"):
+        return units.format_percent(units.parse_percent(value))
     if not isinstance(value, list) or not value:
-        raise Fault(f"expected all, first, node or a list of ranks, found {show_value(value)}")
+        raise Fault(f"expected all, first, node, a share such as 5% or a list of ranks, found {show_value(value)}")
     return parse_each(parse_whole_number, value)
 
 
@@ -356,6 +358,7 @@ Ranks = Annotated[
         {
             "anyOf": [
                 {"enum": ["all", "first", "node"]},
+                _PERCENT,
                 {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
             ]
         },

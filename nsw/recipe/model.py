@@ -531,8 +531,10 @@ class Recipe(Model):
         " program, in all passes but counters.",
     )
     resources: Resources = Field(default=Resources(), description="What one run needs.")
-    collect: Annotated[Literal["tables", "reports", "everything"], FREE] = Field(
-        default="reports", description="What is downloaded; tables: what the site reduced."
+    collect: Annotated[Literal["tables", "reports", "node", "everything"], FREE] = Field(
+        default="reports",
+        description="What is downloaded; tables: what the site reduced; node: reports, which the ranks leave on their"
+        " nodes (in TMPDIR, else /tmp) and each node packs into one file.",
     )
     check: Annotated[list[Check], FREE] = Field(
         default=[],

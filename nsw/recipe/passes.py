@@ -1,6 +1,10 @@
 """The passes of a recipe: the ways to observe a case, a model for each kind."""
 
-from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias
+import hashlib
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, TypeGuard
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -101,10 +105,29 @@ class PassBase(Model):
 
 
 RANKS = (
-    "Which processes are profiled: all, first, node (the first of each node), or a list of ranks; the others run the"
-    " program alone."
+    "Which processes are profiled: all, first, node (the first of each node), a share such as 5% (drawn by the recipe's"
+    " name: the same ones in every run of as many ranks), or a list of ranks; the others run the program alone."
     " Only where each process has a profiler of its own (app.launcher.profiler)."
 )
+
+
+def is_share(ranks: str | Sequence[int] | None) -> TypeGuard[str]:
+    """Whether a pass's `ranks` is a share of them, such as `5%`."""
+    return isinstance(ranks, str) and ranks.endswith("%")
+
+
+def drawn_ranks(share: str, total: int, recipe: str) -> list[int]:
+    """The ranks that a share such as `5%` draws: at least one, always the same ones, those of 5% among those of 10%.
+
+    Passes, cases and repeats of a recipe draw the same, so that what they measure can be compared.
+
+    Args:
+        share: The pass's `ranks`.
+        total: How many ranks there are.
+        recipe: The recipe's name.
+    """
+    drawn = sorted(range(total), key=lambda rank: hashlib.sha256(f"{recipe} {rank}".encode()).digest())
+    return sorted(drawn[: math.ceil(Fraction(share[:-1]) / 100 * total)])
 
 
 def profiler(kind: Kind, *before: str) -> Parsed:

@@ -405,6 +405,30 @@ nsw_keep_environment() {    # SECRET...: nsw_environment is a file with the othe
   nsw_environment=${NSW_HOME%/*}/.environment-$nsw_attempt
   mkdir -p "${NSW_HOME%/*}" && (umask 077; unset HOSTNAME PBS_NODENUM PBS_TASKNUM "$@"; export -p >"$nsw_environment")
 }
+nsw_reports_on_nodes() {    # what ranks record is left on their nodes, in folders that no other start of a run has, until it is packed
+  nsw_now
+  export NSW_REPORTS=${TMPDIR:-/tmp}/nsw-$UID-$BASHPID.$nsw_t
+}
+nsw_node_folder() {    # sets nsw_folder: that of this node; several nodes may be one machine
+  nsw_node
+  nsw_folder=$NSW_REPORTS.$nsw_here
+}
+nsw_in_node_folder() {    # WORDS...: there, if a rank of this node was profiled
+  nsw_node_folder
+  cd "$nsw_folder" 2>/dev/null || exit 0
+  "$@"
+}
+nsw_pack() {    # PATTERN...: what the ranks of this node recorded becomes one file of the run's folder
+  local pattern part files=()
+  nsw_in_node_folder :
+  for pattern; do mapfile -t -O "${#files[@]}" files < <(compgen -G "$pattern"); done
+  part=$NSW_HOME/.reports.$nsw_here.part
+  if [ "${#files[@]}" -gt 0 ] && ! { tar -cf "$part" -- "${files[@]}" && mv "$part" "$NSW_HOME/reports.$nsw_here.tar"; }; then
+    echo "nsw: $nsw_here: ${#files[@]} reports could not be packed and are left in $nsw_folder" >&2
+    exit 1
+  fi
+  cd / && rm -rf "$nsw_folder"
+}
 nsw_first_of() {    # VARIABLE...: nsw_value is what the first of these that is set holds
   nsw_value=
   while [ $# -gt 0 ] && [ -z "$nsw_value" ]; do nsw_value=${!1-}; shift; done
@@ -523,17 +547,31 @@ nsw_rank() {    # [--profile WHICH COUNT] WORDS...: one process of a launcher
     while IFS=: read -r key value; do case $key in Cpus_allowed_list) cpus=${value//[[:space:]]/}; break ;; esac; done </proc/self/status
     { read -r cores </sys/devices/system/cpu/online; } 2>/dev/null
     nsw_visible
+    if [ "$NSW_LOCAL_RANK" = 0 ]; then nsw_scratch=$NSW_SCRATCH nsw_job=$NSW_JOB nsw_tools=$NSW_TOOLS nsw_provenance; fi
     v=.ranks/$NSW_RANK
     # torchrun may start all of its ranks again
     [ "${TORCHELASTIC_RESTART_COUNT:-0}" != 0 ] || (set -C; : >"$v") 2>/dev/null || v=$v.again
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "$cores" "${nsw_view:--}" "$nsw_seen" >"$v"
-    if [ "$NSW_LOCAL_RANK" = 0 ]; then nsw_scratch=$NSW_SCRATCH nsw_job=$NSW_JOB nsw_tools=$NSW_TOOLS nsw_provenance; fi
+    nsw_now    # after all that nsw does before the program
+    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$NSW_RANK" "$NSW_LOCAL_RANK" "$nsw_here" "$boot" "$cpus" "$cores" "${nsw_view:--}" "$nsw_t" "$nsw_seen" >"$v"
   fi
   case $which in
     all) ;;
     node) [ "$NSW_LOCAL_RANK" = 0 ] || exec "${@:$#-count+1}" ;;
     *) [[ ,$which, == *",$NSW_RANK,"* ]] || exec "${@:$#-count+1}" ;;
   esac
+  if [ -n "${NSW_REPORTS-}" ]; then
+    nsw_node_folder
+    (umask 077; mkdir -p "$nsw_folder") 2>/dev/null
+    if [ ! -O "$nsw_folder" ]; then
+      echo "nsw: $nsw_here: no folder $nsw_folder for the reports of its ranks: set TMPDIR to a folder of each node, or write \`collect: reports\`" >&2
+      exit 1
+    fi
+    for v; do
+      shift
+      [[ $v != *%nsw_node_folder%* ]] || v=${v%%\%nsw_node_folder\%*}$nsw_folder${v#*\%nsw_node_folder\%}
+      set -- "$@" "$v"
+    done
+  fi
   exec "${@:1:$#-count}"
 }
 nsw_on_node() {    # [--from FILE SET] WORDS...: one process a node, which starts the node's ranks
@@ -556,7 +594,7 @@ nsw_ranks_in_words() {    # RANK...: sets nsw_words to them for a person, such a
   [ $# -le 4 ] || nsw_words+=" and $(($# - 4)) more"
 }
 nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, where ranks or their GPUs are not as they were planned
-  local rank local_rank node boot cpus cores view visible uuid more file landed='' on=0 at=0 began=0 files=() again=()
+  local rank local_rank node boot cpus cores view began_at visible uuid more file landed='' on=0 at=0 began=0 files=() again=()
   local -A ranks_on=() view_of=() cores_of=() has=() first=() first_rank=()
   local -a nodes=() node_of=() seen=()
   nsw_planned
@@ -568,9 +606,9 @@ nsw_landed() {    # writes ranks.tsv; true, with the reason in nsw_misplaced, wh
   fi
   {
     for file in "${files[@]}"; do
-      IFS=$'\t' read -r rank local_rank node boot cpus cores view visible 2>/dev/null <"$file" || continue
+      IFS=$'\t' read -r rank local_rank node boot cpus cores view began_at visible 2>/dev/null <"$file" || continue
       began=$((began + 1))
-      printf 'rank\t%s\t%s\t%s\t%s\t%s\t%s\n' "$rank" "$local_rank" "$node" "$boot" "$cpus" "$visible"
+      printf 'rank\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$rank" "$local_rank" "$node" "$boot" "$cpus" "$visible" "$began_at"
       [ ! -e "$file.again" ] || again+=("$rank")
       node="$node $boot"
       [ -n "${ranks_on[$node]-}" ] || { nodes+=("$node"); view_of[$node]=$view cores_of[$node]=$cores; }

@@ -145,3 +145,29 @@ def test_where_nothing_is_bound_no_rank_lacks_cores(job: Job):
     home = job.run(RECIPE.replace("LAUNCHER", "kind: mpiexec, processes: 4").replace("RESOURCES", "gpus: 4"), SITE)
     assert rank_locations(home).crowded_cores_sentence is None
     assert len(rows(home)) == 4
+
+
+def test_a_rank_that_starts_late_is_told_of_where_that_is_much_of_the_run(job: Job, node: str):
+    (late := job.folder / "late").write_text("sleep 1.3\n")  # as bash starts for this rank
+    job.tool("mpiexec", MPIEXEC.replace("FACTS", repr([*PLAIN[:2], (3, {}), (2, {"BASH_ENV": str(late)})])))
+    home = job.run(RECIPE.replace("LAUNCHER", "kind: mpiexec, processes: 4").replace("RESOURCES", "gpus: 4"), SITE)
+    landed, start = rank_locations(home), float(status(home)["start"])
+    delays = {row["rank"]: row["start_delay_s"] for row in landed.rows}
+    assert min(delays.values()) == 0
+    assert delays[2] == max(delays.values()) >= 1
+    assert delays[2] < float(status(home)["end"]) - start
+    first = min(delays, key=delays.__getitem__)
+    said = f"rank 2 ({node}) started {delays[2]:.1f} s after rank {first} ({node}), {delays[2] / 10:.0%} of the run"
+    assert landed.start_skew_sentence(start, start + 10) == said
+    assert landed.start_skew_sentence(start, start + 30 * delays[2]) is None
+    assert landed.start_skew_sentence(None, None) is None
+
+
+def test_starts_on_two_nodes_are_by_two_clocks_and_older_files_have_none(tmp_path):
+    text = "rank\t0\t0\tn1\tb\t0\t\t100.5\nrank\t1\t0\tn2\tb\t0\t\t103.5\n"
+    (tmp_path / "ranks.tsv").write_text(text)
+    sentence = "rank 1 (n2) started 3.0 s after rank 0 (n1), 30% of the run, by clocks of two nodes, which may differ"
+    assert rank_locations(tmp_path).start_skew_sentence(100, 110) == sentence
+    (tmp_path / "ranks.tsv").write_text(text.replace("\t100.5", "").replace("\t103.5", ""))
+    assert [row["start_delay_s"] for row in rank_locations(tmp_path).rows] == [None, None]
+    assert rank_locations(tmp_path).start_skew_sentence(100, 110) is None

@@ -4,6 +4,7 @@ import pytest
 
 from nsw.engine.read import expected_ranks
 from nsw.recipe.load import load_recipe_text
+from nsw.recipe.passes import drawn_ranks
 
 RECIPE = """\
 nsw: 1
@@ -31,7 +32,12 @@ def test_counters_are_of_the_first_rank_unless_the_recipe_says_otherwise():
     assert expected("host") == {*range(8)}
 
 
+def test_a_share_draws_in_the_report_what_it_drew_in_the_plan():
+    assert expected(more="ranks: 30%") == {*drawn_ranks("30%", 8, "t")}
+
+
 def test_where_nobody_counted_them_they_are_not_known():
     assert expected(landed={}) is None
+    assert expected(more="ranks: 5%", landed={}) is None
     assert expected("baseline") is None
     assert expected("another") is None

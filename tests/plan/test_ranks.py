@@ -8,6 +8,8 @@ import sys
 import pytest
 
 from nsw.launchers.model import command_of_rank
+from nsw.profilers.model import NODE_FOLDER
+from nsw.recipe.passes import drawn_ranks
 from tests.jobs import in_a_job
 
 APP = "app: {command: python prog.py, launcher: {kind: KIND, processes: 4}}"
@@ -53,6 +55,59 @@ def test_the_named_processes_run_under_the_profiler_and_the_others_alone(planner
     for rank in range(4):
         told = said(of_ranks(command), of, rank, each=2)
         assert told.startswith("profile ") if str(rank) in named else told == "prog.py\n"
+
+
+def test_a_share_of_the_ranks_is_drawn_by_the_recipes_name_and_named_in_the_plan(planner):
+    app = APP.replace("KIND", "srun").replace("4", "256")
+    plan = planner.plan(recipe(app, "5%"), tools={"nsys": "echo"})
+    drawn = drawn_ranks("5%", 256, "t")
+    assert (len(drawn), len({*drawn})) == (13, 13)
+    assert f"timeline: 5% of 256 ranks profiled: ranks {', '.join(map(str, drawn))}" in plan.notes
+    words = of_ranks(plan.runs[1].command)
+    assert said(words, "srun", drawn[3]).startswith("profile ")
+    assert said(words, "srun", next(rank for rank in range(256) if rank not in drawn)) == "prog.py\n"
+    assert {*drawn} < {*drawn_ranks("10%", 256, "t")}
+    assert drawn != drawn_ranks("5%", 256, "u")
+    assert len(drawn_ranks("0.1%", 256, "t")) == 1
+    assert drawn_ranks("100%", 4, "t") == [0, 1, 2, 3]
+
+
+def test_a_share_of_an_unknown_number_of_ranks_is_refused(planner):
+    app = "app: {command: python prog.py, launcher: {kind: custom, prefix: ./launch -n 3, profiler: inside}}"
+    (fault,) = planner.faults(recipe(app, "5%"), tools={"nsys": "nsys"})
+    assert "nsw does not know how many processes this launcher starts" in fault.message
+
+
+NODES = "scheduler: slurm, gpus: {per_node: 2}"
+
+
+def test_what_a_profiler_that_names_no_folder_leaves_is_not_packed(planner):
+    app = APP.replace("KIND", "srun")
+    head = "collect: node\nresources: {nodes: 2, gpus: 0}\n"
+    text = f"nsw: 1\nname: t\n{head}{app}\npasses: [timeline: {{tool: nsys}}, host: {{tool: gprof}}]\n"
+    timeline, host = planner.plan(text, site=NODES, tools={"nsys": "nsys", "gprof": "gprof"}).runs
+    assert "reports.*.tar" in timeline.reports
+    assert [words[:2] for words in timeline.after] == [("srun", "--nodes=2")]
+    assert timeline.before[:2] == ("nsw_conditions", "nsw_reports_on_nodes")
+    assert "reports.*.tar" not in host.reports
+    note = "host: `collect: node` packs none of its reports: they are written to the run's folder"
+    assert note in planner.plan(text, site=NODES, tools={"nsys": "nsys", "gprof": "gprof"}).notes
+
+
+def test_nodes_that_nsw_can_start_nothing_on_are_refused_to_pack(planner):
+    text = recipe(APP.replace("KIND", "aprun"), "all").replace("resources:", "collect: node\nresources:")
+    (fault,) = planner.faults(text.replace("gpus: 0", "nodes: 2, gpus: 0"), "scheduler: cobalt", tools={"nsys": "nsys"})
+    assert "nsw knows no command of this site that packs reports once on each of 2 nodes" in fault.message
+    assert fault.source_line == "collect: node"
+
+
+def test_a_rank_without_a_folder_on_its_node_fails_and_says_so():
+    words = command_of_rank("first", ("echo", f"--output={NODE_FOLDER}x"), ("echo", "alone"))
+    env = BARE | {"NSW_LAUNCHER": "srun", "NSW_REPORTS": "/dev/null/x"}
+    done = in_a_job(words, env=env | {"SLURM_PROCID": "0"})
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no folder /dev/null/x." in done.stderr
+    assert in_a_job(words, env=env | {"SLURM_PROCID": "1"}).stdout == "alone\n"
 
 
 def test_words_stay_what_they_are():

@@ -55,12 +55,12 @@ def test_an_analysis_that_a_tool_does_not_know_is_refused_with_what_it_knows(too
 def test_the_report_of_each_process_has_its_rank_in_its_name(tool):
     words = profile(tool, per_rank=True, rank_variable="PMI_RANK").command
     assert words[:2] == ("bash", "-c")
-    assert 'host.rank"${PMI_RANK:-0}".' in words[2]
+    assert '"host.rank${PMI_RANK:-0}.' in words[2]
 
 
 def test_py_spys_report_has_rank_and_rate_in_its_name():
     words = profile("py-spy", "python", "a.py", per_rank=True, knobs=(("rate", "50"), ("native", "true"))).command
-    assert 'host.rank"${NSW_RANK:-0}"$2' in words[2]
+    assert '"host.rank${NSW_RANK:-0}"$2' in words[2]
     assert words[5] == ".rate50.pyspy.txt"
     assert text_of(words[6:]).endswith("--full-filenames --rate 50 --native python a.py")
 

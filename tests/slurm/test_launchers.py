@@ -146,6 +146,14 @@ def test_srun_starts_a_profiler_for_each_process(cluster):
     assert "nsys: NVIDIA Nsight Systems version 20" in (campaign(cluster) / "recipe.lock.yaml").read_text()
 
 
+def test_a_node_packs_what_nsys_recorded_of_its_processes(cluster):
+    run(cluster, "{kind: srun, processes: 2}", "[timeline: {trace: [osrt, nvtx]}]\ncollect: node")
+    check_ranks(cluster, 2)
+    (home,) = campaign(cluster).glob("scratch/runs/case.timeline.r1/attempt-1")
+    assert [*home.glob("timeline*")] == []
+    assert len([*home.glob("reports.*.tar")]) == 1
+
+
 def test_mpirun_starts_a_profiler_for_each_process(cluster):
     run(cluster, "{kind: mpirun, processes: 3}")
     check_ranks(cluster, 3)
