@@ -358,6 +358,16 @@ def test_one_table_in_place_of_many_saves_what_is_launched_for_each_of_them():
     assert gains[0] > gains[1] + 20 > 20
 
 
+def test_little_that_less_gpu_work_wins_is_not_said_beside_idle_time_that_costs_much():
+    launches = Gaps("launch", "middle", 100.0, 16e6)
+    idle = IdleGpu(True, 30.0, 20e6, 100.0, (launches,), (), {}, {}, 1, False, "the GPU")
+    for fp32, says in ((5.5, False), (9.9, True)):
+        ill = replace(of_class("GEMM", 10, fp32=fp32, idle_pct=70.0), idle_gpu=idle)
+        causes_named = [found.cause for found in find_hits_by_case([ill])["c"]]
+        assert causes_named[0] == "launch-bound"
+        assert ("tensor-cores-unused" in causes_named) is says, fp32
+
+
 def test_tf32_wins_little_where_the_host_takes_as_long_as_the_gpu_is_idle():
     busy = of_class("GEMM", 10, fp32=9, idle_pct=50.0)
     idle = IdleGpu(True, 50.0, 20e6, 100.0, (), (), {"host_ns": 19e6}, {}, 1, False, "the GPU")

@@ -23,7 +23,7 @@ from nsw.analysis.rules import (
     stragglers,
     timeline,
 )
-from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, Context, Hit, Reports
+from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, WORTH_PCT, Context, Hit, Reports
 from nsw.errors import NswError
 from nsw.resources import entry_points_of
 from nsw.wording import first_names
@@ -67,6 +67,7 @@ _OF_THIS_RUN: Final = "nvtx_summary"  # the table of hits whose gain is of this 
 _OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
 _LATE_INPUT_PCT: Final = 25.0  # of the time: waiting for input that decides how fast a program is
 _SMALL: Final = 0.03  # of the largest gain, below which another finding distracts from it
+_LITTLE: Final = 0.2  # of the largest gain, likewise where it is little of the time
 _SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
 
 
@@ -131,10 +132,16 @@ def _behind_input(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
 
 
 def _drop_small_hits(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits without those that win next to nothing beside what the host's calls take."""
+    """The hits without those that win little, and next to nothing beside what the host's calls or idle time take."""
     of_calls = max((hit.gain_pct for hit in hits if hit.table == _OF_CALLS), default=0.0)
+    largest = max((hit.gain_pct for hit in hits if hit.is_curable), default=0.0)
     gpu_share = 1 - of_calls / 100
-    return [hit for hit in hits if hit.share_of != OF_GPU_TIME or hit.gain_pct * gpu_share >= _SMALL * of_calls]
+    return [
+        hit for hit in hits
+        if hit.share_of != OF_GPU_TIME or (
+            hit.gain_pct * gpu_share >= _SMALL * of_calls and hit.gain_pct >= min(WORTH_PCT, _LITTLE * largest)
+        )
+    ]  # fmt: skip
 
 
 def _all_rules() -> Iterator[tuple[str, Rule]]:
