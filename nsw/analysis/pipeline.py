@@ -43,7 +43,7 @@ class Pipeline:
         chunks: Parts of the model that a rank has, more than one of an interleaved schedule.
         waiting_pct: What the mean rank waits, of an iteration.
         least_pct: What that rank waits which waits least.
-        least: Its name.
+        first_rank: Its name.
     """
 
     stages: int
@@ -51,11 +51,11 @@ class Pipeline:
     chunks: int
     waiting_pct: float
     least_pct: float
-    least: str
+    first_rank: str
 
-    def bubble_pct(self, more: int = 1) -> float:
+    def bubble_pct(self, factor: int = 1) -> float:
         """What filling and draining take of an iteration of equal stages, with so many times the micro-batches."""
-        return 100 * (self.stages - 1) / (more * self.chunks * self.micro_batches + self.stages - 1)
+        return 100 * (self.stages - 1) / (factor * self.chunks * self.micro_batches + self.stages - 1)
 
     @property
     def is_uneven(self) -> bool:
@@ -90,21 +90,21 @@ def find_pipeline(tables: Mapping[str, Sequence[Row]]) -> Pipeline | None:
     if shape is None:
         return None
     waits = _waiting_pct(iterations, talks)
-    least = min(range(len(waits)), key=waits.__getitem__)
-    row = iterations[least]
+    first = min(range(len(waits)), key=waits.__getitem__)
+    row = iterations[first]
     name = process_label(row, row.get("device")).removeprefix("the process on ")
-    return Pipeline(*shape, mean(waits), waits[least], name)
+    return Pipeline(*shape, mean(waits), waits[first], name)
 
 
 def pipeline_text(pipeline: Pipeline) -> str:
     """What the ranks wait for, beside what a pipeline of equal stages takes to fill and drain."""
     batches = singular_or_count(pipeline.micro_batches, "1 micro-batch", "micro-batches")
     chunks = f" in {pipeline.chunks} chunks a rank" if pipeline.chunks > 1 else ""
-    more = ": stages are uneven, or transfers slow" if pipeline.is_uneven else ""
+    reason = ": stages are uneven, or transfers slow" if pipeline.is_uneven else ""
     return (
         f"the ranks are a pipeline: the mean one waits {pipeline.waiting_pct:.0f} % of an iteration for the others,"
-        f" {pipeline.least} least, {pipeline.least_pct:.0f} %; {pipeline.stages} stages and {batches}{chunks} take"
-        f" {pipeline.bubble_pct():.0f} % to fill and drain{more}"
+        f" {pipeline.first_rank} least, {pipeline.least_pct:.0f} %; {pipeline.stages} stages and {batches}{chunks} take"
+        f" {pipeline.bubble_pct():.0f} % to fill and drain{reason}"
     )
 
 
@@ -127,12 +127,12 @@ def _pipeline_shape(counts: Sequence[int], *, is_known: bool) -> tuple[int, int,
         counts: The sends and receives of each rank.
         is_known: Whether they are known to be of no all-to-all.
     """
-    fewest, most = min(counts), max(counts)
-    if fewest == most:  # each is first or last: of more than two ranks a ring has as many
+    fewest, largest = min(counts), max(counts)
+    if fewest == largest:  # each is first or last: of more than two ranks a ring has as many
         return (2, fewest // 2, 1) if is_known and len(counts) == 2 and fewest >= 2 else None
-    boundary, ends = most - fewest, counts.count(fewest)  # a chunk less at one end of a rank
-    chunks, rest = divmod(most, 2 * boundary)
-    if rest or boundary % 2 or {*counts} != {fewest, most} or 2 * len(counts) % ends:
+    boundary, ends = largest - fewest, counts.count(fewest)  # a chunk less at one end of a rank
+    chunks, rest = divmod(largest, 2 * boundary)
+    if rest or boundary % 2 or {*counts} != {fewest, largest} or 2 * len(counts) % ends:
         return None
     if not is_known and (chunks > 1 or boundary < 4):  # all-to-alls beside sends; halos of a grid
         return None
@@ -146,11 +146,11 @@ def _waiting_pct(iterations: Sequence[Row], talks: Sequence[Mapping[str, Row]]) 
         {name: part["total_ns"] / row["steady"] for name, part in talk.items()}
         for row, talk in zip(iterations, talks, strict=True)
     ]
-    least = {name: min(times.get(name, 0.0) for times in means) for times in means for name in times}
+    shortest_ns = {name: min(times.get(name, 0.0) for times in means) for times in means for name in times}
     waits = []
     for row, talk, times in zip(iterations, talks, means, strict=True):
-        least[_KERNEL] = own_ns * talk[_KERNEL]["calls"] / row["steady"]
-        waits_ns = sum(ns - least[name] for name, ns in times.items())
+        shortest_ns[_KERNEL] = own_ns * talk[_KERNEL]["calls"] / row["steady"]
+        waits_ns = sum(ns - shortest_ns[name] for name, ns in times.items())
         alone_pct = (row["med_communication_alone_pct"] or 0.0) * (row["med_gpu_busy_pct"] or 0.0) / 100
         waits.append(min(100 * waits_ns / row["avg_ns"], alone_pct))
     return waits

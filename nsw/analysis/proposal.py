@@ -51,8 +51,8 @@ def proposal_curve(
         )
         alike = (series for series in series_list if repr(series.params) == repr(points[0].series))
         law = next((row for series in alike for row in series.rows if row.kind == FIGURE), None)
-        beyond = _predicted_cells(curve, points, law, gpus.get(points[-1].case_id), is_rate=is_rate) if law else ()
-        rows += [(*params, *cells) for cells in (*measured, *beyond)]
+        forecast = _predicted_cells(curve, points, law, gpus.get(points[-1].case_id), is_rate=is_rate) if law else ()
+        rows += [(*params, *cells) for cells in (*measured, *forecast)]
     hours_title = f"GPU-hours for a million {work}" if is_rate else "GPU-hours a run"
     columns = (
         *(Column(f"param.{name}", name) for name in names),

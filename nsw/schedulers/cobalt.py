@@ -275,8 +275,8 @@ def _answer_for_exit(text: str) -> Answer:
     code = int(text)
     if code == _LOST_EXIT:
         return Answer(Phase.ENDED, "Cobalt lost track of the job", may_run=True)
-    if (known := known_answers("cobalt").get(str(code))) is not None:  # the script itself could not be started
-        return known
+    if (answer := known_answers("cobalt").get(str(code))) is not None:  # the script itself could not be started
+        return answer
     signal = f", which is 128 and signal {code - 128}" if 128 < code < 193 else ""
     return ended_by_itself(code, signal)
 

@@ -231,8 +231,8 @@ def _answer_in_queue(state: str) -> Answer:
 
 def _ended_answer(failed: str, status: str) -> Answer:
     code = failed.split(" ", maxsplit=1)[0]
-    if (known := known_answers("sge").get(code)) is not None:
-        return known
+    if (answer := known_answers("sge").get(code)) is not None:
+        return answer
     if code != "0" and status in {"137", "0", ""}:  # 100: ended by a signal, as qdel sends it
         return Answer(Phase.ENDED, f"Grid Engine ended the job ({failed})", cancelled=code == "100")
     number = re.match(r"\d+", status)

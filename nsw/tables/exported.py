@@ -32,7 +32,7 @@ def exported_tables_hint(path: Path) -> str | None:
     pandas = f"`pandas.{_READERS[tables[0].suffix]}('{tables[0]}')`"
     if has_answer:
         return f"`nsw export --share` wrote it: open {path / _ANSWER} in a browser; {pandas} has a table"
-    reads = f"`nsw query 'SELECT ...' {name}`" if tables[0].parent != path else pandas
+    reads = f"`nsw query 'SELECT ...' {name}`" if tables[0].parent not in {path, path.parent} else pandas
     return (
         f"nsw wrote its tables, which {reads} reads; `nsw summarize` needs the whole folder of their campaign, with"
         f" {_LEDGER}"

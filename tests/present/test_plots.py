@@ -26,8 +26,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "</text><script>alert(1)</script>\x1b[31m\u202e\ufffe\"' onload=x"
 
 
-def parsed(block, **how):
-    made = svg_of(block, **how)
+def parsed(block):
+    made = svg_of(block)
     assert made is not None
     root = ET.fromstring(made)
     assert_allowed(root)
@@ -308,10 +308,9 @@ def test_a_plain_table_has_no_picture():
     assert svg_of(Table("t", "t", (Column("a", "a"),), (("x",), ("y",)))) is None
 
 
-@pytest.mark.parametrize("width", [320, 720, 1600])
-def test_everything_is_within_the_picture(width):
-    root = parsed(scaling(names=("a" * 60, "b")), width=width)
-    assert root.get("viewBox").split()[2] == str(width)
+def test_everything_is_within_the_picture():
+    root = parsed(scaling(names=("a" * 60, "b")))
+    width = float(root.get("viewBox").split()[2])
     for node in root.iter(f"{SVG}text"):
         assert 0 <= float(node.get("x")) <= width
         assert 0 <= float(node.get("y")) <= float(root.get("height"))

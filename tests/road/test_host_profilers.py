@@ -43,7 +43,7 @@ def test_perf_records_and_the_job_names_the_functions(road):
     done(road, HEAD + built(road) + "passes: [host: {tool: perf}]\n")
     found = by_name(road)
     assert found["step"]["self_pct"] > 60
-    assert found["main"]["cpu_time_s"] > found["step"]["self_s"] > 0
+    assert found["main"]["cpu_time_s"] >= found["step"]["self_s"] > 0  # equal where no sample met its other lines
     home = road.campaign / "reports" / "case.host.r1"
     assert {"host.perf.data", "host.perf.txt"} <= {path.name for path in home.iterdir()}
     # the tool's own count of what it recorded

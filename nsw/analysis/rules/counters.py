@@ -149,9 +149,9 @@ _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences ex
 def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
     """What is wrong with a kernel, the first to cure first; no cure takes less than an empty launch does."""
     each = kernel.launch_ns
-    most = 100 * max(0.0, 1 - _EMPTY_LAUNCH_NS / each) if each else 100.0
+    limit_pct = 100 * max(0.0, 1 - _EMPTY_LAUNCH_NS / each) if each else 100.0
     return [
-        remark if remark.cause == "small-launches" else remark._replace(won=min(remark.won, most))
+        remark if remark.cause == "small-launches" else remark._replace(won=min(remark.won, limit_pct))
         for remark in _uncapped_remarks(kernel)
     ]
 

@@ -416,8 +416,8 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
         hit = replace(
             hit, gain_pct=hit.gain_pct + 100 * merged / calls * idle.in_gaps("launch", lengths=SHORT) / idle.med_ns
         )
-    what = f"{tables} embedding tables, each with launches and gradients of its own"
-    return replace(hit, what=what, share_of="", do="one table, sparse gradients", advice=advice)
+    headline = f"{tables} embedding tables, each with launches and gradients of its own"
+    return replace(hit, what=headline, share_of="", do="one table, sparse gradients", advice=advice)
 
 
 def _is_launched_for_each(share: Share, tables: int, iterations: int) -> bool:
