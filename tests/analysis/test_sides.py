@@ -52,6 +52,7 @@ class Spent:
     idle_pct: float
     copies_pct: float = 0.0
     exposed_pct: float = 0.0
+    is_mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,7 @@ def test_where_a_report_speaks_of_the_mean_iteration_both_sides_do():
         assert (row.what, row.first, row.second) == ("mean iteration", *times)
         (explained,) = comparison.explained.values()
         assert (explained.before, explained.after) == pytest.approx(times)
-        assert explained.sentence.startswith("The mean iteration takes 10 ms")
+        assert explained.sentence.startswith("The mean iteration takes 10.00 ms ")
     assert [row.what for row in compare(mended, mended).rows] == ["iteration"]
 
 
@@ -176,7 +177,7 @@ def test_where_slow_iterations_alone_explain_a_figure_they_are_named():
         for name, ns, most in (("a", 10e6, 10e6), ("b", 14e6, 110e6))
     )
     (finding,) = (block for block in comparison_blocks(compare(usual, slow)) if block.name == "difference")
-    assert "The mean iteration takes 4 ms more: the GPU waits 4 ms more for the host" in finding.text
+    assert "The mean iteration takes 4.000 ms more: the GPU waits 4.000 ms more for the host" in finding.text
     assert "Slow iterations do it: iteration 11 of 25 (counted from 0) of b takes 110 ms" in finding.text
 
 
