@@ -269,7 +269,7 @@ def match_cases(first: Side, second: Side) -> list[Match]:
     # a parameter of the sides has one value on each of them (or none), and these differ
     values = _parameter_values(first_cases), _parameter_values(second_cases)
     sets = {key: [side.get(key, set()) for side in values] for key in {*values[0], *values[1]}}
-    side_parameters = {key for key, (one, other) in sets.items() if max(len(one), len(other)) == 1 and one != other}
+    side_parameters = {key for key, (old, new) in sets.items() if max(len(old), len(new)) == 1 and old != new}
     first_by_key = {_case_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
         Match(
@@ -292,7 +292,7 @@ def unmatched_cases(first: Side, second: Side, matched: Iterable[Match]) -> tupl
         matched: The cases that both have, as `match_cases` returns them.
     """
     pairs = [(match.first[0].case_id, match.second[0].case_id) for match in matched]
-    seen = {one for one, _ in pairs}, {other for _, other in pairs}
+    seen = {old for old, _ in pairs}, {new for _, new in pairs}
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
 
 
@@ -835,8 +835,8 @@ def environment_difference_lines(first: Side, second: Side) -> list[str]:
 
 def _is_as_much_copied(first: Side, second: Side) -> bool:
     """Whether iterations of both sides copy about as much to a GPU: runs of one program differ by a little."""
-    least, most = sorted((first.copied_bytes or 0.0, second.copied_bytes or 0.0))
-    return (first.copied_bytes is None) is (second.copied_bytes is None) and most <= _COPIED_ALIKE * least
+    smaller, larger = sorted((first.copied_bytes or 0.0, second.copied_bytes or 0.0))
+    return (first.copied_bytes is None) is (second.copied_bytes is None) and larger <= _COPIED_ALIKE * smaller
 
 
 def program_difference_text(first: Side, second: Side) -> str | None:

@@ -229,7 +229,7 @@ def _span_shares(iterations: Sequence[Row], *, is_mean: bool, has_nccl: bool) ->
     return parts
 
 
-def of_mean_iteration(spent: Spent, iterations: Sequence[Row]) -> Spent:
+def with_mean_iteration(spent: Spent, iterations: Sequence[Row]) -> Spent:
     """The span of the mean iteration and its parts, in place of the median one's.
 
     Args:

@@ -57,7 +57,7 @@ from nsw.analysis.sides import (
     scale_to_equal_clocks,
     unmatched_cases,
 )
-from nsw.analysis.spent import of_mean_iteration
+from nsw.analysis.spent import with_mean_iteration
 from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
 from nsw.campaign.answers import Results, results
@@ -284,11 +284,11 @@ def difference_of(match: Match, first: Side, second: Side, gain: float | None = 
         )
     if have_unmatched_kernels(work[0], work[1]):
         work = [_add_kernel_context(*each) for each in zip((first, second), work, traced_runs, strict=True)]
-    of_means = [
-        replace(case, spent=of_mean_iteration(case.spent, rows)) if case.spent is not None else case
+    mean_cases = [
+        replace(case, spent=with_mean_iteration(case.spent, rows)) if case.spent is not None else case
         for case, rows in zip(cases, iterations, strict=True)
     ]
-    mean = explain_difference(match.name, (of_means[0], of_means[1]), (work[0], work[1]))
+    mean = explain_difference(match.name, (mean_cases[0], mean_cases[1]), (work[0], work[1]))
     if mean is None or not mean.is_mean or any(case.spent is not None and case.spent.is_mean for case in cases):
         return mean
     median = explain_difference(match.name, (cases[0], cases[1]), (work[0], work[1]))

@@ -173,8 +173,8 @@ def test_where_a_report_speaks_of_the_mean_iteration_both_sides_do():
 
 def test_where_slow_iterations_alone_explain_a_figure_they_are_named():
     usual, slow = (
-        iterations_side(name, ns, most, 25, [{"run": name, "name": "speed", "value": 1e9 / ns, "unit": "steps/s"}])
-        for name, ns, most in (("a", 10e6, 10e6), ("b", 14e6, 110e6))
+        iterations_side(name, ns, longest, 25, [{"run": name, "name": "speed", "value": 1e9 / ns, "unit": "steps/s"}])
+        for name, ns, longest in (("a", 10e6, 10e6), ("b", 14e6, 110e6))
     )
     (finding,) = (block for block in comparison_blocks(compare(usual, slow)) if block.name == "difference")
     assert "The mean iteration takes 4.000 ms more: the GPU waits 4.000 ms more for the host" in finding.text
