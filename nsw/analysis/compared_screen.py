@@ -30,6 +30,7 @@ from nsw.analysis.sides import (
     DIFFERENT_PROGRAMS,
     GPU_TIME,
     ITERATION,
+    MEAN_ITERATION,
     RUN_TIME,
     Compared,
     Side,
@@ -71,7 +72,6 @@ _EXPLAINED: Final = 3
 _DISTURBANCES: Final = 2  # of the runs that are named
 _CASES_NAMED: Final = 3
 _UNLIKE: Final = 0.05  # of a time, by which the traced runs and the figure change unlike
-_UNEXPLAINED: Final = 0.5  # of a gain, which the time of an iteration does not show
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _AS_PRINTED_PCT: Final = 0.05  # below which a change prints as none
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
@@ -193,7 +193,7 @@ def _interval_legends(comparison: Comparison) -> list[str]:
     if not assumed:
         return [_BETWEEN] if estimates and comparison.by != "metric" else []
     if any(not math.isinf(e.floor.freedom) for e in assumed if e.floor):
-        return ["between: where the change lies, by the scatter of few iterations: record more of them"]
+        return ["between: where the change lies, by the scatter of the iterations: record more of them"]
     if all(e.runs == 1 for e in assumed):
         return [_SINGLE_RUNS.format(_assumed_scatter_text(assumed[0]))]
     is_noise_useless = comparison.first.same_program or comparison.second.adding is not None
@@ -656,13 +656,14 @@ def _difference_sentence(comparison: Comparison, row: Compared) -> str:
     """The parts of the difference, and whether they are the figure's: an iteration can do other work than before."""
     explained, gpus = comparison.explained[row.case], comparison.gpus.get(row.case)
     gain = row.gain or 0.0
-    in_time = math.log(explained.before / explained.after) if explained.before > 0 and explained.after > 0 else 0.0
-    if explained.of_iteration and abs(gain - in_time) > _UNEXPLAINED * abs(gain):
+    in_time = explained.log_gain
+    if explained.slowest:
+        return f"{explained.sentence}. {explained.slowest}"
+    if explained.of_iteration and not explained.explains(gain):
         if gpus is not None and gpus[0] != gpus[1]:
             return f"{explained.sentence}. The figure is of all GPUs, an iteration is that of one"
-        explanation = "iterations do other work than before, or some are much longer than the median"
-        return f"{explained.sentence}. The figure does not change by as much: {explanation}"
-    if row.what not in {ITERATION, GPU_TIME} and abs(gain - in_time) > _UNLIKE and in_time:
+        return f"{explained.sentence}. The figure does not change alike: iterations do other work than before"
+    if row.what not in {ITERATION, MEAN_ITERATION, GPU_TIME} and abs(gain - in_time) > _UNLIKE and in_time:
         span = f"{format_ns(explained.before)} to {format_ns(explained.after)}"
         change = format_time_change(log_ratio_to_percent(-in_time), as_factor=has_factors(comparison.rows))
         return f"{explained.sentence}. That is of the traced runs: {span}, {change}"

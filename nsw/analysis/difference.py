@@ -8,6 +8,7 @@ as far as both are known, the launch's shape and NVTX range agree.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
@@ -39,10 +40,10 @@ __all__ = [
 
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
+_UNEXPLAINED: Final = 0.5  # of a figure's gain, which the time of an iteration does not show
 _MIN_SHARE: Final = 0.15  # of the difference: a smaller part has no place in the sentence
 _MAX_PARTS: Final = 3  # parts in the sentence
 _MAX_GROUPS: Final = 3  # and classes of the other kernels
-_DEEP: Final = 1000  # ranges that are looked at before a call
 _NUMBER: Final = re.compile(r"\d+")
 _IDLE: Final = "idle"
 _OVERLAPPED: Final = "beside other work"
@@ -92,18 +93,32 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """All parts; their sum is `after` less `before`, the time of an iteration, or of all GPU work (`of_iteration`)."""
+    """All parts; their sum is `after` less `before`, the time of an iteration, or of all GPU work (`of_iteration`).
+
+    `is_mean`: of the mean iteration, else of the median one. `slowest` says which iteration the mean follows from.
+    """
 
     case: str
     of_iteration: bool
     before: float
     after: float
     changes: tuple[Change, ...]
+    is_mean: bool = False
+    slowest: str = ""
 
     @property
     def ns(self) -> float:
         """What the second side takes more."""
         return self.after - self.before
+
+    @property
+    def log_gain(self) -> float:
+        """The logarithm by which the second side is faster; 0 where a side takes no time."""
+        return math.log(self.before / self.after) if self.before > 0 and self.after > 0 else 0.0
+
+    def explains(self, gain: float) -> bool:
+        """Whether a figure changes about alike: `gain` is the logarithm by which the second side is better."""
+        return abs(gain - self.log_gain) <= _UNEXPLAINED * abs(gain)
 
     @property
     def sentence(self) -> str:
@@ -119,10 +134,10 @@ class Difference:
         ]
         rest = self.ns - sum(change.ns for change in parts)
         longer, (*sizes, rest_size) = format_sum_and_parts([*(change.ns for change in parts), rest])
-        span = "An iteration takes" if self.of_iteration else "The GPU's work takes"
+        subject = "The mean iteration" if self.is_mean else "An iteration" if self.of_iteration else "The GPU's work"
         phrases = [_change_sentence(change, size) for change, size in zip(parts, sizes, strict=True) if size]
         phrases += [f"the rest takes {rest_size}"] if phrases and rest_size else []
-        return f"{span} {longer or 'as long'}" + (f": {'; '.join(phrases)}" if phrases else "")
+        return f"{subject} takes {longer or 'as long'}" + (f": {'; '.join(phrases)}" if phrases else "")
 
 
 def _change_sentence(change: Change, size: str) -> str:
@@ -193,6 +208,7 @@ def add_shapes_and_ranges(
         thread: sorted((row["start_ns"], row["start_ns"] + row["duration_ns"], row["name"]) for row in rows)
         for thread, rows in spans.items()
     }
+    outer = {thread: _outer_ranges(spans) for thread, spans in ordered.items()}
     launched = {row["correlation"]: row for row in calls if row.get("correlation") is not None}
     shapes: dict[str, set[str]] = {}
     inside: dict[str, set[str]] = {}
@@ -201,19 +217,33 @@ def add_shapes_and_ranges(
         if None not in sizes:
             shapes.setdefault(row["name"], set()).add(str(sizes))
         call = launched.get(row.get("correlation"))
-        of_thread = [] if call is None else ordered.get((call.get("pid"), call.get("tid")), [])
-        if call is not None and (name := _innermost_range(of_thread, call["start_ns"])) is not None:
+        thread = (None, None) if call is None else (call.get("pid"), call.get("tid"))
+        if call is None or thread not in ordered:
+            continue
+        if (name := _innermost_range(ordered[thread], outer[thread], call["start_ns"])) is not None:
             inside.setdefault(row["name"], set()).add(name)
     return [
         replace(o, shapes=frozenset(shapes.get(o.name, ())), ranges=frozenset(inside.get(o.name, ()))) for o in work
     ]
 
 
-def _innermost_range(spans: Sequence[tuple[int, int, str]], start: int) -> str | None:
+def _outer_ranges(spans: Sequence[tuple[int, int, str]]) -> list[int]:
+    """Of each range, in order of their starts, which one is around its start; -1: none."""
+    outer, inside = [], [-1]
+    for index, (start, _, _) in enumerate(spans):
+        while inside[-1] >= 0 and spans[inside[-1]][1] < start:
+            inside.pop()
+        outer.append(inside[-1])
+        inside.append(index)
+    return outer
+
+
+def _innermost_range(spans: Sequence[tuple[int, int, str]], outer: Sequence[int], start: int) -> str | None:
     """The name of the range that began last before a call and has not ended; numbers in it stand for any."""
-    at = bisect_right(spans, (start, 1 << 62, ""))
-    name = next((name for _, end, name in reversed(spans[max(0, at - _DEEP) : at]) if end >= start), None)
-    return None if name is None else _NUMBER.sub("#", name)
+    at = bisect_right(spans, (start, 1 << 62, "")) - 1
+    while at >= 0 and spans[at][1] < start:
+        at = outer[at]
+    return None if at < 0 else _NUMBER.sub("#", spans[at][2])
 
 
 def explain_difference(
@@ -250,7 +280,9 @@ def explain_difference(
         ]
         totals = [sum(before.values()), sum(after.values())]
     changes.sort(key=lambda change: -abs(change.ns))
-    return Difference(case, of_iteration, totals[0], totals[1], tuple(c for c in changes if c.before or c.after))
+    is_mean = of_iteration and all(side.spent is not None and side.spent.is_mean for side in sides)
+    changes = [change for change in changes if change.before or change.after]
+    return Difference(case, of_iteration, totals[0], totals[1], tuple(changes), is_mean)
 
 
 def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:

@@ -341,6 +341,11 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
         only = _variant_label(summary, alike[0].variant)
         state = "has a valid figure" if void else "was measured"
         return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
+    if contradicted := [v for v in by_weight[0] if v.case_id in void]:
+        names = first_names([_variant_label(summary, v.variant) for v in contradicted], CASES_NAMED)
+        at = f" at {_series_text(rows[0])}" if rows[0].series else ""
+        text = f"no figure tells the fastest{at}, as that of {names} is {SET_ASIDE}"
+        return Screen(f"{text}{_fastest_kernel_text(summary, by_weight[0])}", table)
     best = max(alike, key=lambda v: v.ratio or 0.0)
     if is_same_everywhere:
         slower_text = _at_each_text(summary, measured, change_text)
@@ -357,6 +362,17 @@ def _row_per_variant_screen(summary: Summary) -> Screen:
     alike_text = f"; {none_text}: {first_names(near, CASES_NAMED)}" if near else ""
     best_name, slower_text = _variant_label(summary, best.variant), first_names(slower, CASES_NAMED)
     return Screen(f"{best_name} is the fastest{at}: {slower_text}{alike_text}", table)
+
+
+def _fastest_kernel_text(summary: Summary, variants: Sequence[Variant]) -> str:
+    """Whose kernel takes least, where each variant has one; else empty: launches of several are no measure."""
+    kernels = [summary.by_id[v.case_id].kernels for v in variants]
+    times = [each[0].launch_ns for each in kernels if len(each) == 1 and each[0].launch_ns]
+    if len(times) < len(variants):
+        return ""
+    ordered = sorted(zip(times, (_variant_label(summary, v.variant) for v in variants), strict=True))
+    texts = [f"{name} {duration(ns)}" for ns, name in ordered]
+    return f"; a launch of its kernel takes {first_names(texts, CASES_NAMED)}"
 
 
 def _at_each_text(summary: Summary, series: Sequence[Sequence[Variant]], change_text: Callable[[float], str]) -> str:

@@ -30,15 +30,16 @@ from nsw.analysis.certainty import (
 from nsw.analysis.comparison import is_smaller_better, is_time_unit
 from nsw.analysis.conditions import incomparable_reason, median_sm_clock_mhz
 from nsw.analysis.groups import group_by, sum_by
+from nsw.analysis.idle_gpu import find_most_idle_gpu
 from nsw.analysis.kernel_classes import classify_gpu_operation
 from nsw.analysis.rules.pairs import SET_ASIDE
 from nsw.analysis.steady import steady_state_rows
-from nsw.quantities import is_energy
+from nsw.quantities import is_energy, size
 from nsw.tables.names import short_name
 from nsw.wording import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from nsw.recipe.units import Tolerance
     from nsw.tables.parquet_tables import TableData
@@ -49,11 +50,11 @@ __all__ = [
     "BY",
     "CHIP",
     "COMMIT",
-    "COPIED",
     "DIFFERENT_PROGRAMS",
     "FILES",
     "GPU_TIME",
     "ITERATION",
+    "MEAN_ITERATION",
     "ORDER",
     "RUN_TIME",
     "Adding",
@@ -78,7 +79,9 @@ __all__ = [
 
 BY: Final = ("case", "figure", "kernel", "class", "range", "metric", "function")
 By = Literal["case", "figure", "kernel", "class", "range", "metric", "function"]
-ITERATION: Final = "iteration"
+ITERATION: Final = "iteration"  # the median one
+MEAN_ITERATION: Final = "mean iteration"  # where a report's own screen takes it, since many iterations pause
+_OF_IDLE_GPU: Final = ("iterations", "phase_summary", "gpu_use")
 _FEW_ITERATIONS: Final = 6  # of more the median hardly scatters
 GPU_TIME: Final = "GPU time"
 RUN_TIME: Final = "run time"
@@ -89,7 +92,8 @@ _NO_RATIO: Final = "no ratio (0 or less)"
 # units of metrics that follow from the program and its launch: they scatter only where the program does
 _COUNTS: Final = frozenset({"inst", "inst/warp", "FLOP", "request", "block", "thread", "register/thread", "byte/block"})
 _EXACT: Final = Floor(0.0, 0.0)
-COPIED: Final = "copied to a GPU in an iteration"  # a condition of reports, whose program no recipe names
+_COPIED: Final = "copied to a GPU in an iteration"  # of reports, whose program no recipe names
+_COPIED_ALIKE: Final = 1.1  # times
 DIFFERENT_PROGRAMS: Final = "different programs"  # why the times of two reports have no verdict
 
 
@@ -118,11 +122,12 @@ class Side:
         higher_is_better: By figure, as far as the recipe says.
         in_blocks: Whether repeats of its cases ran in random order in one job.
         conditions: What was measured on, by name: chip, driver, commit ...
+        copied_bytes: What reports copy to each GPU in an iteration; None: not known, or a recipe names the program.
         floors: The noise floor of each figure.
         classes: Of kernels, from the recipe.
         gate: How much its figures may change, from the recipe.
         note: A person's note on the campaign.
-        trace: Gives the rows of a trace of a run, read from its report; None where no report can be read here.
+        trace: Gives the rows of traces of a run by their names, read from its report; None where none can be read here.
         invalid: Which of its runs are invalid and why, as a sentence; empty: none.
         same_program: Whether the other side is this very program, as `nsw noise` runs it.
         counters: Gives the tables of counters that there are, as columns; None: there are none.
@@ -138,11 +143,12 @@ class Side:
     higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
     in_blocks: bool = False
     conditions: Mapping[str, str] = field(default_factory=dict)
+    copied_bytes: float | None = None
     floors: Mapping[str, Floor] = field(default_factory=dict)
     classes: Mapping[str, str] = field(default_factory=dict)
     gate: Mapping[str, Tolerance] = field(default_factory=dict)
     note: str | None = None
-    trace: Callable[[str, Any], Sequence[Row]] | None = None
+    trace: Callable[[Collection[str], Any], Mapping[str, Sequence[Row]]] | None = None
     invalid: str = ""
     same_program: bool = False
     counters: Callable[[], Mapping[str, TableData]] | None = None
@@ -263,7 +269,7 @@ def match_cases(first: Side, second: Side) -> list[Match]:
     # a parameter of the sides has one value on each of them (or none), and these differ
     values = _parameter_values(first_cases), _parameter_values(second_cases)
     sets = {key: [side.get(key, set()) for side in values] for key in {*values[0], *values[1]}}
-    side_parameters = {key for key, (one, other) in sets.items() if max(len(one), len(other)) == 1 and one != other}
+    side_parameters = {key for key, (old, new) in sets.items() if max(len(old), len(new)) == 1 and old != new}
     first_by_key = {_case_key(runs[0].params, side_parameters): runs for runs in first_cases.values()}
     return [
         Match(
@@ -286,7 +292,7 @@ def unmatched_cases(first: Side, second: Side, matched: Iterable[Match]) -> tupl
         matched: The cases that both have, as `match_cases` returns them.
     """
     pairs = [(match.first[0].case_id, match.second[0].case_id) for match in matched]
-    seen = {one for one, _ in pairs}, {other for _, other in pairs}
+    seen = {old for old, _ in pairs}, {new for _, new in pairs}
     return [case for case in first.cases if case not in seen[0]], [case for case in second.cases if case not in seen[1]]
 
 
@@ -335,6 +341,19 @@ def _main_measure_by_run(side: Side, runs: Sequence[Any]) -> Measured:
     unit = "s" if what == RUN_TIME else "ns"
     quantities = {run: Quantity(time, unit, higher_is_better=False) for run, time in times.items()}
     return {what: quantities} if quantities else {}
+
+
+def _is_mean_iteration_shown(side: Side, runs: Sequence[Any]) -> bool:
+    """Whether the screen of these runs alone speaks of the mean iteration."""
+    tables = {name: [row for run in runs for row in side.rows(name)(run.id)] for name in _OF_IDLE_GPU}
+    idle = find_most_idle_gpu(tables["iterations"], {**tables, "gaps": (), "host_copies": ()})
+    return idle is not None and idle.is_mean
+
+
+def _mean_iteration_by_run(side: Side, runs: Sequence[Any]) -> Measured:
+    rows = side.rows("iterations")
+    times = {run.id: statistics.fmean(row["avg_ns"] for row in rows(run.id)) for run in runs if rows(run.id)}
+    return {MEAN_ITERATION: {run: Quantity(ns, "ns", higher_is_better=False) for run, ns in times.items()}}
 
 
 def measured_values(side: Side, runs: Sequence[Any]) -> Measured:
@@ -478,6 +497,10 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
     compared: list[Compared] = []
     for match in match_cases(first, second):
         measured = _MEASURED[by](first, match.first), _MEASURED[by](second, match.second)
+        if all(ITERATION in side for side in measured) and by == "case":
+            both = (first, match.first), (second, match.second)
+            if any(_is_mean_iteration_shown(*each) for each in both):
+                measured = _mean_iteration_by_run(*both[0]), _mean_iteration_by_run(*both[1])
         if by in {"kernel", "metric"}:
             measured = _pair_only_kernels(*measured, by)
         quantities = dict.fromkeys((*measured[1], *measured[0]))
@@ -629,8 +652,8 @@ def _compare_quantity(
         )
     is_exact = by == "metric" and (sample.unit in _COUNTS or len(set.union(*values)) == 1)
     floor = _EXACT if is_exact else _noise_floor(sides, quantity)
-    if quantity == ITERATION and not floor.measured:
-        floor = _raise_for_few_iterations(floor, match, sides)
+    if quantity in {ITERATION, MEAN_ITERATION} and not floor.measured:
+        floor = _raise_for_scattered_iterations(floor, match, sides, quantity)
     before = [a for a, _ in pairs] or [q.value for q in first.values()]
     after = [b for _, b in pairs] or [q.value for q in second.values()]
     row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
@@ -701,18 +724,20 @@ def _noise_floor(sides: tuple[Side, Side], quantity: str) -> Floor:
     return next((side.floors[quantity] for side in reversed(sides) if quantity in side.floors), ASSUMED)
 
 
-def _raise_for_few_iterations(floor: Floor, match: Match, sides: tuple[Side, Side]) -> Floor:
-    """The floor, not below the error of a median of few iterations, by how much they scatter."""
+def _raise_for_scattered_iterations(floor: Floor, match: Match, sides: tuple[Side, Side], quantity: str) -> Floor:
+    """The floor, not below the error of a mean, or of a median of few iterations, by how much they scatter."""
+    is_mean = quantity == MEAN_ITERATION
     rows = [
         row
         for side, runs in zip(sides, (match.first, match.second), strict=True)
         for run in runs
         for row in side.rows("iterations")(run.id)
-        if 1 < row["steady"] < _FEW_ITERATIONS and row.get("stddev_ns")
+        if row["steady"] > 1 and (is_mean or row["steady"] < _FEW_ITERATIONS) and row.get("stddev_ns")
     ]
     if not rows:
         return floor
-    error, steady = max((row["stddev_ns"] / row["med_ns"] / math.sqrt(row["steady"]), row["steady"]) for row in rows)
+    column = "avg_ns" if is_mean else "med_ns"
+    error, steady = max((row["stddev_ns"] / row[column] / math.sqrt(row["steady"]), row["steady"]) for row in rows)
     return floor if error <= floor.run else Floor(math.sqrt(2) * error, error, steady - 1, measured=False)
 
 
@@ -771,8 +796,8 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
         second: What is compared.
         pairs: The cases of both.
     """
-    copied = [side.conditions.get(COPIED) for side in (first, second)]
-    if any(_COMMAND in side.conditions for side in (first, second)) or (copied[0] == copied[1] and copied[0]):
+    is_work_alike = bool(first.copied_bytes) and _is_as_much_copied(first, second)
+    if is_work_alike or any(_COMMAND in side.conditions for side in (first, second)):
         return None
     times = [
         sum_by(
@@ -795,12 +820,23 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
 def environment_difference_lines(first: Side, second: Side) -> list[str]:
     """What differs between the two beside the program, a line each: `driver: 550.54 and 560.28`."""
     first_conditions, theirs = first.conditions, second.conditions
+    if not _is_as_much_copied(first, second):
+        first_conditions, theirs = (
+            {**side.conditions, **({} if side.copied_bytes is None else {_COPIED: size(side.copied_bytes)})}
+            for side in (first, second)
+        )
     names = [*ORDER, *sorted({*first_conditions, *theirs} - {*ORDER, COMMIT, FILES})]
     return [
         f"{name}: {first_conditions.get(name, _UNKNOWN)} and {theirs.get(name, _UNKNOWN)}"
         for name in names
         if first_conditions.get(name) != theirs.get(name)
     ]
+
+
+def _is_as_much_copied(first: Side, second: Side) -> bool:
+    """Whether iterations of both sides copy about as much to a GPU: runs of one program differ by a little."""
+    smaller, larger = sorted((first.copied_bytes or 0.0, second.copied_bytes or 0.0))
+    return (first.copied_bytes is None) is (second.copied_bytes is None) and larger <= _COPIED_ALIKE * smaller
 
 
 def program_difference_text(first: Side, second: Side) -> str | None:

@@ -229,6 +229,20 @@ def _span_shares(iterations: Sequence[Row], *, is_mean: bool, has_nccl: bool) ->
     return parts
 
 
+def with_mean_iteration(spent: Spent, iterations: Sequence[Row]) -> Spent:
+    """The span of the mean iteration and its parts, in place of the median one's.
+
+    Args:
+        spent: Of the median iteration; that of the mean one, or of no iteration, is returned as it is.
+        iterations: The case's rows of table iterations.
+    """
+    if spent.is_mean or spent.computing_pct is None or not iterations:
+        return spent
+    has_nccl = any(part.name == NCCL for part in spent.parts)
+    shares = _span_shares(iterations, is_mean=True, has_nccl=has_nccl)
+    return replace(spent, is_mean=True, span_ns=_mean(row["avg_ns"] for row in iterations), **shares)
+
+
 def remove_profiler_idle_time(spent: Spent, slowed: float) -> Spent:
     """An iteration without what a profiler adds to its idle time.
 

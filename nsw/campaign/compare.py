@@ -37,9 +37,9 @@ from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.sides import (
     CHIP,
     COMMIT,
-    COPIED,
     DIFFERENT_PROGRAMS,
     FILES,
+    ITERATION,
     Adding,
     By,
     Compared,
@@ -57,6 +57,7 @@ from nsw.analysis.sides import (
     scale_to_equal_clocks,
     unmatched_cases,
 )
+from nsw.analysis.spent import with_mean_iteration
 from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
 from nsw.campaign.answers import Results, results
@@ -68,7 +69,7 @@ from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_table
 from nsw.errors import CampaignError, UsageError
-from nsw.quantities import change_of_speed, duration, seconds, size
+from nsw.quantities import change_of_speed, duration, format_ns, seconds
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
 from nsw.recipe.units import parse_price
 from nsw.resources import user_folder
@@ -77,7 +78,7 @@ from nsw.tables.exported import exported_tables_hint
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from nsw.engine.folder import CampaignFolder
     from nsw.recipe.model import LockedGit, Recipe
@@ -104,9 +105,10 @@ __all__ = [
 
 _TABLES: Final = (
     "figures", "gpu_summary", "phase_summary", "iterations", "nvtx_gpu_summary", "nvtx_summary", "phases",
-    "api_summary", "communication", "functions", "conditions",
+    "api_summary", "communication", "functions", "conditions", "gpu_use",
 )  # fmt: skip
 _OF_COUNTERS: Final = ("case", "figure", "kernel", "metric")  # subjects that counters of kernels explain
+_TRACES: Final = ("gpu_trace", "api_trace", "nvtx_trace")  # by which kernels are matched
 _CASE: Final = "a case of a campaign is CAMPAIGN:CASE"
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
@@ -240,29 +242,36 @@ def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Se
     matches_by_name = {match.name: match for match in pairs}
     explained: dict[str, Difference] = {}
     for name in list(dict.fromkeys(row.case for row in changed))[:_EXPLAINED]:
-        difference = difference_of(matches_by_name[name], first, second)
+        gain = next((row.gain for row in changed if row.case == name and row.what != ITERATION), None)
+        difference = difference_of(matches_by_name[name], first, second, gain)
         if difference is not None:
             explained[name] = difference
     return explained
 
 
-def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
+def difference_of(match: Match, first: Side, second: Side, gain: float | None = None) -> Difference | None:
     """What did it in a case of both sides; None where a side has no GPU work.
+
+    It is that of the median iteration; of the mean one where a side's own screen speaks of it, or where only slow
+    iterations explain what a figure gains.
 
     Args:
         match: The case.
         first: The side that has its first runs.
         second: The side that has its second runs.
+        gain: The logarithm by which the figure that is explained is better on the second side; None: there is none.
     """
     cases: list[CaseSummary] = []
     work: list[list[Operation]] = []
     traced_runs: list[Any] = []
+    iterations: list[list[Mapping[str, Any]]] = []
     for side, runs in ((first, match.first), (second, match.second)):
         tables = {name: _rows_of_runs(side, name, runs) for name in _TABLES}
         (case,) = summarize_cases(runs, tables, 1.0, classes=side.classes)
         traced = {run.id for run in runs if run.pass_name == case.traced_by}
         traced_tables = {name: [row for row in rows if row["run"] in traced] for name, rows in tables.items()}
         cases.append(case)
+        iterations.append(traced_tables["iterations"])
         traced_runs.append(next((run for run in runs if run.id in traced), None))
         work.append(
             gpu_operations_by_name(
@@ -275,7 +284,23 @@ def difference_of(match: Match, first: Side, second: Side) -> Difference | None:
         )
     if have_unmatched_kernels(work[0], work[1]):
         work = [_add_kernel_context(*each) for each in zip((first, second), work, traced_runs, strict=True)]
-    return explain_difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
+    mean_cases = [
+        replace(case, spent=with_mean_iteration(case.spent, rows)) if case.spent is not None else case
+        for case, rows in zip(cases, iterations, strict=True)
+    ]
+    mean = explain_difference(match.name, (mean_cases[0], mean_cases[1]), (work[0], work[1]))
+    if mean is None or not mean.is_mean or any(case.spent is not None and case.spent.is_mean for case in cases):
+        return mean
+    median = explain_difference(match.name, (cases[0], cases[1]), (work[0], work[1]))
+    if median is None or gain is None or median.explains(gain) or not mean.explains(gain):
+        return median
+    slower, name = (cases[1], second.name) if mean.ns > 0 else (cases[0], first.name)
+    slow: Any = slower.iterations  # which a mean iteration has
+    text = (
+        f"Slow iterations do it: iteration {slow.slowest} of {slow.count + slow.warmup} (counted from 0) of {name}"
+        f" takes {format_ns(slow.most_ns)}, the median ones {format_ns(median.before)} and {format_ns(median.after)}"
+    )
+    return replace(mean, slowest=text)
 
 
 def _add_kernel_context(side: Side, work: list[Operation], run: Any) -> list[Operation]:
@@ -283,10 +308,10 @@ def _add_kernel_context(side: Side, work: list[Operation], run: Any) -> list[Ope
     if side.trace is None or run is None:
         return work
     try:
-        traces = [side.trace(name, run) for name in ("gpu_trace", "api_trace", "nvtx_trace")]
+        traces = side.trace(_TRACES, run)
     except CampaignError:  # its report is gone, or its exporter
         return work
-    return add_shapes_and_ranges(work, *traces)
+    return add_shapes_and_ranges(work, *(traces.get(name, ()) for name in _TRACES))
 
 
 def _rows_of_runs(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -511,7 +536,7 @@ def side_of_campaign(
         invalid=f"{plural(len(invalid), 'run')} invalid, such as {invalid[0].id}: {invalid[0].reason}"
         if invalid
         else "",
-        trace=partial(_load_trace, folder) if folder.trusted else None,
+        trace=partial(_load_traces, folder) if folder.trusted else None,
         counters=partial(_load_counters, folder),
         adding=_added_pairs(until),
         doubts=cache(partial(_campaign_doubts, folder)) if report.compare else None,
@@ -538,9 +563,9 @@ def _load_counters(folder: CampaignFolder) -> dict[str, TableData]:
     return {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
 
 
-def _load_trace(folder: CampaignFolder, table: str, run: Any) -> Sequence[Mapping[str, Any]]:
+def _load_traces(folder: CampaignFolder, names: Collection[str], run: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     with results(folder) as campaign_results:
-        return campaign_results.trace(table, [run])
+        return next((tables for _, tables in campaign_results.traces([run], names)), {})
 
 
 def _side_from_reports(word: str, path: Path, by: By) -> Side:
@@ -565,9 +590,10 @@ def _side_from_reports(word: str, path: Path, by: By) -> Side:
     runs, tables = runs_and_tables_of_reports(read, {report.name: word for report in read})
     chips = {row["text"] for row in tables["facts"] if row["key"] == "gpu_name" and row.get("text")}
     conditions = {CHIP: " | ".join(sorted(chips))} if chips else {}
+    work, copied_bytes = _work_per_iteration(tables)
     return Side(
-        name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | _work_per_iteration(tables),
-        trace=_load_trace_of_report, counters=partial(_counters_of_reports, counters),
+        name=path.name, source=word, runs=runs, tables=tables, conditions=conditions | work, copied_bytes=copied_bytes,
+        trace=_load_traces_of_report, counters=partial(_counters_of_reports, counters),
     )  # fmt: skip
 
 
@@ -580,13 +606,13 @@ def _counters_of_reports(reports: Sequence[tuple[str, Mapping[str, TableData]]])
     }
 
 
-def _load_trace_of_report(table: str, run: Any) -> Sequence[Mapping[str, Any]]:
+def _load_traces_of_report(names: Collection[str], run: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     from nsw.readers.detect import read_many
     from nsw.readers.model import Options
 
-    options = Options(tables=frozenset({table}))
+    options = Options(tables=frozenset(names))
     (report,) = read_many([Path(run.id)], options, 1 if can_fork() else None)
-    return list(full_rows(table, report.tables.get(table, [])))
+    return {name: list(full_rows(name, report.tables.get(name, []))) for name in names}
 
 
 def _counted_kernel_times(tables: Mapping[str, TableData]) -> dict[str, TableData]:
@@ -601,7 +627,9 @@ def _counted_kernel_times(tables: Mapping[str, TableData]) -> dict[str, TableDat
     return {"gpu_summary": rows} if rows else {}
 
 
-def _work_per_iteration(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, str]:
+def _work_per_iteration(
+    tables: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> tuple[dict[str, str], float | None]:
     """The GPUs and the bytes copied to each per iteration: without a recipe, they show if the work is alike."""
     work = {}
     gpus = Counter(row["run"] for row in tables["iterations"])
@@ -613,9 +641,7 @@ def _work_per_iteration(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> di
         for row in tables["host_copies"]
         if (row["phase"], row["direction"]) == ("steady", "to the GPU")
     )
-    if iterations:
-        work[COPIED] = size(float(f"{copied / iterations:.2g}"))
-    return work
+    return work, copied / iterations if iterations else None
 
 
 def measured_conditions(folder: CampaignFolder, results: Results, recipe: Recipe) -> dict[str, str]:

@@ -230,8 +230,10 @@ def test_a_contradicted_figure_is_in_no_headline_and_no_ratio():
     summary = summarize(campaign("stencil"), ASKED["stencil"])
     chosen = summary.only({case.id for case in summary.cases if case.params["n"] == 2048})
     blocks = first_screen_blocks(chosen)
-    assert "naive" not in blocks[0].text
-    assert blocks[0].text.startswith("fat is the fastest at n=2048: column ")
+    assert blocks[0].text.startswith(
+        "no figure tells the fastest at n=2048, as that of naive is set aside; a launch of its kernel takes"
+        " naive 16.70 us, fat 24.98 us, column 114.4 us ("
+    )
     at = [column.name for column in blocks[1].columns].index("ratio")
     assert {row[at] for row in blocks[1].rows} == {"set aside"}
     assert {(row["ratio"], row["void"]) for row in flat_rows(chosen, "compare")} == {(None, True)}
@@ -268,5 +270,5 @@ def test_a_difference_between_two_cases_adds_up_and_says_where_it_is_not_the_fig
             assert sum(change.ns for change in explained.changes) == pytest.approx(explained.ns, abs=1.0)
             gain = math.log(explained.before / explained.after)
             assert abs(gain - (row.gain or 0.0)) <= 0.05 or re.search(
-                r"That is of the traced runs: |The figure does not change by as much", sentence
+                r"That is of the traced runs: |The figure does not change alike|Slow iterations do it", sentence
             ), sentence

@@ -15,7 +15,6 @@ from nsw.analysis.difference import Change, Difference, Operation, add_shapes_an
 from nsw.analysis.first_screen import find_headline
 from nsw.analysis.gate import Outcome, gate_outcome, judge_rules
 from nsw.analysis.sides import (
-    COPIED,
     Adding,
     Side,
     compare_sides,
@@ -53,6 +52,7 @@ class Spent:
     idle_pct: float
     copies_pct: float = 0.0
     exposed_pct: float = 0.0
+    is_mean: bool = False
 
 
 @dataclass(frozen=True)
@@ -133,6 +133,54 @@ def test_unlike_chips_are_refused_and_what_else_differs_is_said():
     assert environment_difference_lines(first, first) == []
 
 
+def test_work_is_unlike_only_where_iterations_copy_clearly_more():
+    def lines(*copied: float | None) -> list[str]:
+        return environment_difference_lines(*(side("a", {"": [1.0]}, copied_bytes=each) for each in copied))
+
+    assert lines(605e3, 586e3) == lines(0.0, 0.0) == lines(None, None) == []
+    assert lines(1024.0, 2048.0) == ["copied to a GPU in an iteration: 1.000 KiB and 2.000 KiB"]
+    assert lines(None, 1024.0) == ["copied to a GPU in an iteration: not known and 1.000 KiB"]
+
+
+def iterations_side(name: str, avg_ns: float, most_ns: float, count: int = 100, figures: Any = ()) -> Side:
+    """A report whose median iteration takes 10 ms, 8 of them on the GPU."""
+    common = {"run": name, "host": "h", "pid": 1, "rank": None, "device": 0}
+    busy_pct = 100 * 8e6 / avg_ns
+    row = {
+        **common, "found_by": "nvtx", "name": "step", "iterations": count, "warmup": 0, "steady": count, "med_ns": 10e6,
+        "avg_ns": avg_ns, "min_ns": 10e6, "max_ns": most_ns, "stddev_ns": avg_ns / 10, "med_gpu_ns": 8e6,
+        "med_gpu_ops": 1, "gpu_busy_pct": busy_pct, "med_gpu_busy_pct": 80.0, "med_memory_pct": 0.0,
+        "med_memory_alone_pct": 0.0, "med_communication_pct": 0.0, "med_communication_alone_pct": 0.0,
+        "slowest": 11, "slowest_gpu_busy_pct": 1.0,
+    }  # fmt: skip
+    use = {**common, "iterations": count, "span_ns": count * avg_ns, "busy_ns": count * 8e6, "operations": count}
+    gpu = {**common, "name": "gemm", "kind": "kernel", "total_ns": count * 8e6, "calls": count}
+    tables = {"iterations": [row], "gpu_use": [use], "gpu_summary": [gpu], "figures": figures}
+    return Side(name, name, [Run(name, name, pass_name="timeline", pass_kind="timeline")], tables)
+
+
+def test_where_a_report_speaks_of_the_mean_iteration_both_sides_do():
+    waiting, mended = iterations_side("a", 20e6, 60e6), iterations_side("b", 10e6, 10e6)
+    for sides, times in (((waiting, mended), (20e6, 10e6)), ((mended, waiting), (10e6, 20e6))):
+        comparison = compare(*sides)
+        (row,) = comparison.rows
+        assert (row.what, row.first, row.second) == ("mean iteration", *times)
+        (explained,) = comparison.explained.values()
+        assert (explained.before, explained.after) == pytest.approx(times)
+        assert explained.sentence.startswith("The mean iteration takes 10.00 ms ")
+    assert [row.what for row in compare(mended, mended).rows] == ["iteration"]
+
+
+def test_where_slow_iterations_alone_explain_a_figure_they_are_named():
+    usual, slow = (
+        iterations_side(name, ns, longest, 25, [{"run": name, "name": "speed", "value": 1e9 / ns, "unit": "steps/s"}])
+        for name, ns, longest in (("a", 10e6, 10e6), ("b", 14e6, 110e6))
+    )
+    (finding,) = (block for block in comparison_blocks(compare(usual, slow)) if block.name == "difference")
+    assert "The mean iteration takes 4.000 ms more: the GPU waits 4.000 ms more for the host" in finding.text
+    assert "Slow iterations do it: iteration 11 of 25 (counted from 0) of b takes 110 ms" in finding.text
+
+
 def test_the_screen_says_verdict_sizes_and_what_would_decide():
     cases = {"n=1": [100.0, 101.0, 99.0], "n=2": [100.0, 101.0, 99.0]}
     after = {"n=1": [120.0, 121.0, 119.0], "n=2": [101.0, 103.0, 100.0]}
@@ -174,11 +222,11 @@ def test_rates_over_unlike_numbers_of_gpus_have_a_factor_and_an_efficiency(gpus,
 
 
 def test_reports_of_different_programs_have_times_and_no_verdict_and_a_changed_program_has_one():
-    def report(name: str, copied: str, **kernels: float) -> Side:
+    def report(name: str, copied: float, **kernels: float) -> Side:
         rows = [{"run": name, "name": k, "kind": "kernel", "total_ns": ns, "calls": 1} for k, ns in kernels.items()]
-        return Side(name, name, [Run(name, name)], {"gpu_summary": rows}, conditions={COPIED: copied})
+        return Side(name, name, [Run(name, name)], {"gpu_summary": rows}, copied_bytes=copied)
 
-    before, another = report("a", "1 MiB", conv=3e6, mul=1e6), report("b", "1 KiB", linear=1e6, mul=2e3)
+    before, another = report("a", 1e6, conv=3e6, mul=1e6), report("b", 1e3, linear=1e6, mul=2e3)
     blocks = comparison_blocks(compare(before, another))
     assert blocks[0].text == (
         "Not alike: kernels: 1 in a alone, 1 in b alone, 1 in both (different programs, whose times have no verdict)"
@@ -188,8 +236,8 @@ def test_reports_of_different_programs_have_times_and_no_verdict_and_a_changed_p
         rows = compare(before, another, by).rows
         assert {row.missing for row in rows} <= {"different programs", "only in a", "only in b"}
         assert all(row.first or row.second for row in rows)
-    fused = report("b", "1 MiB", linear=1e6, mul=2e3)  # as much is copied: the same work by other kernels
-    part = report("b", "1 KiB", conv=1e6, mul=2e3)
+    fused = report("b", 1.05e6, linear=1e6, mul=2e3)  # as much is copied: the same work by other kernels
+    part = report("b", 1e3, conv=1e6, mul=2e3)
     for after in (fused, part):
         assert [row.verdict for row in compare(before, after).rows] == ["faster"]
 

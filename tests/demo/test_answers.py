@@ -246,7 +246,7 @@ def test_reports_of_unlike_work_are_called_not_alike_before_their_verdict(demo):
     )
     assert demo.nsw("compare", first, more_gpus).stdout.startswith("Not alike: GPUs: 1 and 4\nB beside A")
     assert demo.nsw("compare", first, larger).stdout.startswith(
-        "Not alike: copied to a GPU in an iteration: 4.578 MiB and 73.43 MiB\nB beside A"
+        "Not alike: copied to a GPU in an iteration: 4.594 MiB and 73.50 MiB\nB beside A"
     )
     assert demo.nsw("compare", first, first).stdout.startswith("B beside A")
 
