@@ -199,9 +199,14 @@ def test_the_command_below_a_cut_table_of_reports_prints_a_row_for_each(nsw, hom
         (home / f"kernels{n}.csv").write_text(f"{head}100.0,{9000 + n},1,9000.0,9000.0,9000,9000,0.0,gemm{n}\n")
     files = [f"kernels{n}.csv" for n in range(24)]
     (cut,) = (line for line in nsw("read", *files).out.splitlines() if "rows more" in line)
-    assert cut.endswith("rows more: `--full`)")
-    last = nsw("read", *files, "--full").out.partition("24 reports: ")[2]
-    assert [f"kernels{n}.csv" for n in range(24) if f" kernels{n}.csv " not in last] == []
+    assert cut.endswith("rows more: `--table results`)")
+    for options in (["--full"], ["--table", "results"]):
+        last = nsw("read", *files, *options).out.partition("24 reports: ")[2]
+        assert [f"kernels{n}.csv" for n in range(24) if f" kernels{n}.csv " not in last] == []
+    whole = nsw("read", *files, "--table", "results").out
+    assert whole.startswith("24 reports: ")
+    assert whole.count(".csv") == 26  # two of them in the headline: nothing but this table
+    assert nsw("read", *files, "--table", "results", "-f", "csv").out.count(".csv,") == 24
 
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
