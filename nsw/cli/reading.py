@@ -193,8 +193,8 @@ class _Request:
             code = _put_plot(chosen, self.plot, target)
         elif computed:
             chosen = _Reports(_filter_rows(recognised, self.tests, None))
-            put = _put_table_of_answer if computed in _OF_ANSWER else _put_computed_table
-            code = put(computed, chosen, target, top)
+            write_table = _put_table_of_answer if computed in _OF_ANSWER else _put_computed_table
+            code = write_table(computed, chosen, target, top)
         else:
             chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top), search=search)
             is_whole = not (self.tables or self.tests or top)
@@ -392,8 +392,8 @@ def _print_json(reports: Iterable[Report], *, kernels: bool, is_whole: bool) -> 
     write("]")
     if is_whole:
         summary = _summarize(looked_at) if looked_at else None
-        found = {"headline": summary and headline_of(summary), "findings": findings_data(summary) if summary else []}
-        write(", " + emit.strict_json(found)[1:-1])
+        answer = {"headline": summary and headline_of(summary), "findings": findings_data(summary) if summary else []}
+        write(", " + emit.strict_json(answer)[1:-1])
     write("}\n")
 
 
@@ -450,8 +450,10 @@ def _show_answer(reports: _Reports) -> None:
     if looked_at:
         from nsw.analysis.of_reports import reports_by_case
 
-        files = {named.name: report.name for named, report in zip(_named(looked_at), looked_at, strict=True)}
-        cases = reports_by_case(_named(looked_at))
+        files = {
+            renamed.name: report.name for renamed, report in zip(_named_by_files(looked_at), looked_at, strict=True)
+        }
+        cases = reports_by_case(_named_by_files(looked_at))
 
         summary = _summarize(looked_at)
 
@@ -510,8 +512,8 @@ def _has_answer(report: Report) -> bool:
 def _has_figures(report: Report) -> bool:
     """Whether anything was measured: a command and versions are facts without figures."""
     facts = full_rows("facts", report.tables.get("facts", []))
-    others = (data for name, data in report.tables.items() if name != "facts")
-    return any(map(len, others)) or any(fact["value"] is not None for fact in facts)
+    tables = (data for name, data in report.tables.items() if name != "facts")
+    return any(map(len, tables)) or any(fact["value"] is not None for fact in facts)
 
 
 def _as_read_report(report: Report) -> ReadReport:
@@ -523,7 +525,7 @@ def _as_read_report(report: Report) -> ReadReport:
     return ReadReport(report.path, tables, kernel_table_of_report(report.tables), report.failed)
 
 
-def _named(reports: Sequence[ReadReport]) -> list[ReadReport]:
+def _named_by_files(reports: Sequence[ReadReport]) -> list[ReadReport]:
     """The reports by their files' names."""
     return [replace(report, name=name) for report, name in zip(reports, _distinct_names(reports), strict=True)]
 
@@ -531,7 +533,7 @@ def _named(reports: Sequence[ReadReport]) -> list[ReadReport]:
 def _summarize(reports: Sequence[ReadReport]) -> Summary:
     from nsw.analysis.of_reports import summarize_reports
 
-    named_reports = _named(reports)
+    named_reports = _named_by_files(reports)
     return summarize_reports(
         named_reports[0].name if len(named_reports) == 1 else plural(len(named_reports), "report"), named_reports
     )
@@ -570,7 +572,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
         if report.tables and answers:
             looked_at.append(_as_read_report(report))
     summary = _summarize(looked_at) if looked_at else None
-    case_of = {r.name: case for case, members in reports_by_case(_named(looked_at)).items() for r in members}
+    case_of = {r.name: case for case, members in reports_by_case(_named_by_files(looked_at)).items() for r in members}
     for row in (row for table_rows in rows_by_table.values() for row in table_rows):
         row["case"] = case_of.get(row["case"], row["case"])
     blocks: list[Block] = list(answer_blocks(summary)) if summary else []
@@ -714,12 +716,12 @@ def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int 
     if not answer_rows:
         print_on_stderr(f"{name}: no rows: none of the files holds {_OF_ANSWER[name]}")
         return Exit.SOME_FAILED
-    shown = [replace(block, rows=block.rows[:top]) if isinstance(block, Table) else block for block in blocks]
+    cut_blocks = [replace(block, rows=block.rows[:top]) if isinstance(block, Table) else block for block in blocks]
     (target.of_table(name) if target.is_of_rows else target).put_data(
         answer_rows[:top],
         emit.columns_of(answer_rows),
         data=lambda: {"table": name, "rows": answer_rows[:top]},
-        show=lambda: show_blocks(console(), shown, "full"),
+        show=lambda: show_blocks(console(), cut_blocks, "full"),
     )
     return Exit.GOOD
 
