@@ -317,6 +317,8 @@ def test_iterations_without_a_wait_for_the_loader_are_not_counted():
     found = hit("data-loader", replace(three, loading_waits_ns=(0.2 * MS, 16 * MS, 40 * MS)))
     assert found.what == "waits up to 40 ms for the DataLoader in 2 of 3 iterations"
     assert found.fact.endswith("in 2 of 3 the program waits 16 ms and 40 ms for its DataLoader")
+    short = hit("data-loader", replace(three, loading_waits_ns=(0.2 * MS, 5 * MS, 16 * MS)))
+    assert short.gain_pct == pytest.approx(100 * 21.2 / 3 * MS / IDLE.med_ns)  # the rest of the gaps is the host's
     found = hit("data-loader", loading(0.2, 40, 5))  # of the three between nothing is known
     assert found.fact.endswith("the program waits up to 40 ms for its DataLoader")
 

@@ -45,7 +45,7 @@ step,8.5,0.5,8.0,0.0
 halo,1.5,0.0,1.0,0.5
 """
 SCREENS = {
-    "few cores at work": (POOR, "report: 9.0 of 10.0 s run at poor CPU utilization", "half of the logical CPUs work at most"),
+    "few cores at work": (POOR, "report: 9.0 of 10.0 s run at poor CPU utilization", "Gain: at most 90 %"),  # of few cores at work no one knows how many there are
     "enough cores at work": (POOR.replace("8.0,0.0", "0.0,8.0"), "step takes 85 % of self time", "halo"),
     "an operator that contains the largest": (
         NESTED, "aten::outer takes 80 % of CPU time, 50 % in aten::inner, 30 % in aten::middle", "aten::other"),

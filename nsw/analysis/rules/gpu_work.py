@@ -408,7 +408,10 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
     if idle is not None:  # sorts, look-ups and sums of each table, of which one table has one each
         calls = sum(share.calls or 0.0 for share in work if share.kind == "kernel")
         count = iteration_count(case)
-        merged = sum(share.calls or 0.0 for share in work if _is_launched_for_each(share, tables, count))
+        merged = sum(
+            share.calls or 0.0 for share in work
+            if _is_launched_for_each(share, tables, count) and not _TABLE_WORK.search(share.name)  # which counts
+        )  # fmt: skip
         merged *= 1 - 1 / tables
         hit = replace(
             hit, gain_pct=hit.gain_pct + 100 * merged / calls * idle.in_gaps("launch", lengths=SHORT) / idle.med_ns
