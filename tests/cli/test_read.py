@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pstats
+import re
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nsw.cli import reading
+from tests import recorded
 
 
 @pytest.fixture
@@ -207,6 +209,16 @@ def test_the_command_below_a_cut_table_of_reports_prints_a_row_for_each(nsw, hom
     assert whole.startswith("24 reports: ")
     assert whole.count(".csv") == 26  # two of them in the headline: nothing but this table
     assert nsw("read", *files, "--table", "results", "-f", "csv").out.count(".csv,") == 24
+
+
+def test_the_commands_below_sentences_print_the_rows_with_their_numbers(nsw, home):
+    (home / "four.sqlite").write_bytes(recorded.alexnet("g4-b8"))
+    lines = nsw("read", "four.sqlite").out.splitlines()
+    printed = " ".join(lines)
+    assert "GPU 0 comes last to 72 % of the collectives, 275 us behind the median rank" in printed
+    assert "  `nsw read four.sqlite --table stragglers`" in lines
+    assert re.search(r" GPU 0 .* 72 % +275\.0 ", nsw("read", "four.sqlite", "--table", "stragglers").out)
+    assert "  `nsw read four.sqlite --table gaps --where cause=launch`" in lines
 
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
