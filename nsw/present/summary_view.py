@@ -593,6 +593,7 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
         for row, cells in enumerate(block.rows)
     ]
     last = all_rows[-1:] if len(shares) == 1 else []
+    fewest = max(fewest, 1 + len(last))
     weightiest = [all_rows[at] for at in block.by_weight] or all_rows
     rows = len(all_rows)
     while True:
