@@ -154,6 +154,8 @@ class Table(Block):
             changes neither the first nor the last.
         best: Row and column of the best cell, which a screen marks.
         omitted: How many rows it lacks of all that there are.
+        by_weight: The numbers of all rows, the weightiest first, where that is not their order: where there is no room
+            for all, the first of these stay.
     """
 
     kind: ClassVar[str] = "table"
@@ -168,6 +170,7 @@ class Table(Block):
     whole: tuple[str, ...] = ()
     best: tuple[int, int] | None = None
     omitted: int = 0
+    by_weight: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         """Hold the rows to the columns."""

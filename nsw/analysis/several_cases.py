@@ -488,11 +488,12 @@ def _side_by_side_table(
     ]  # fmt: skip
     most_rows = _ROWS if summary.site else len(cases)  # other commands print a campaign's cases
     members = order[:most_rows] if len(cases) > _IN_ORDER else cases[:most_rows]
-    return screen_table(
+    table = screen_table(
         parts, members, "figures", [case.id for case in cases], wide="what" if figure else "top",
         droppable=(*(f"figure.{name}" for name, _ in reversed(more_figures)), "figure_range", "kernel_ns", "top"),
         omitted=len(cases) - len(members),
     )  # fmt: skip
+    return replace(table, by_weight=tuple(members.index(case) for case in order if case in members))
 
 
 def _largest_parts_text(summary: Summary, largest_parts: Mapping[str, Cell], figure: tuple[str, str] | None) -> str:

@@ -52,8 +52,12 @@ _MADE_OF: Final = {
     "hotspots": "gpu_summary",
     "copies": "gpu_summary",
     "api": "api_summary",
-    "stragglers": "collectives",
 }  # what a report has of a campaign's table
+_OF_ANSWER: Final = {
+    "results": "anything measured",
+    "stragglers": "timelines of four ranks or more that meet in collectives",
+}  # tables computed of an answer, and what they need
+_GAPS_OF_CAUSE: Final = {"launch-bound": "launch", "data-loader": "input"}  # the rows that prove a finding
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
@@ -175,6 +179,8 @@ class _Request:
             )
         if self.plot == TIMELINE:
             return frozenset(_OF_TIMELINE)
+        if computed in _OF_ANSWER:
+            return None
         return _SOURCES if computed else frozenset(self.tables) if self.tables else None
 
     def answer(self, reports: Iterable[Report], search: ReportSearch, *, several: bool) -> int:
@@ -187,9 +193,10 @@ class _Request:
             code = _put_plot(chosen, self.plot, target)
         elif computed:
             chosen = _Reports(_filter_rows(recognised, self.tests, None))
-            code = _put_computed_table(computed, chosen, target, top)
+            write_table = _put_table_of_answer if computed in _OF_ANSWER else _put_computed_table
+            code = write_table(computed, chosen, target, top)
         else:
-            chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top))
+            chosen = _Reports(_filter_rows(table_check.check_reports(recognised), self.tests, top), search=search)
             is_whole = not (self.tables or self.tests or top)
             max_rows = _MOST_ROWS if top is None else top
             _put_tables(chosen, self.tables, target, max_rows=max_rows, is_whole=is_whole, full=self.full)
@@ -217,6 +224,7 @@ class _Reports:
     reports: Iterable[Report]
     code: int = Exit.GOOD
     problems: Merged = field(default_factory=Merged)
+    search: ReportSearch | None = None  # that found them
     counts_notes: bool = False  # of tools, instead of printing them
     notes: Counter[str] = field(default_factory=Counter)  # by tool
 
@@ -295,14 +303,20 @@ def _report_search(search: ReportSearch) -> int:
     """Report on stderr how many files were no reports; 1 where the folders contain no report at all."""
     if not search.folders:
         return Exit.GOOD
-    other_files = len(search.searched) - search.reports
+    if other_files := _other_files_text(search):
+        print_on_stderr(other_files)
     folder_names = ", ".join(str(f) for f in search.folders)
-    if other_files:
-        print_on_stderr(f"{other_files} other file{'s' * (other_files != 1)} in {folder_names}: no known report format")
     if search.reports == 0:
         hints = dict.fromkeys(filter(None, map(exported_tables_hint, search.folders)))
         print_on_stderr("\n".join([f"no report in {folder_names}", *(f"  hint: {hint}" for hint in hints)]))
     return Exit.GOOD if search.reports else Exit.SOME_FAILED
+
+
+def _other_files_text(search: ReportSearch) -> str:
+    """How many files of the folders were no reports; nothing where all were."""
+    count = len(search.searched) - search.reports
+    names = ", ".join(str(folder) for folder in search.folders)
+    return f"{plural(count, 'other file')} in {names}: no known report format" if count else ""
 
 
 @dataclass(slots=True)
@@ -378,8 +392,8 @@ def _print_json(reports: Iterable[Report], *, kernels: bool, is_whole: bool) -> 
     write("]")
     if is_whole:
         summary = _summarize(looked_at) if looked_at else None
-        found = {"headline": summary and headline_of(summary), "findings": findings_data(summary) if summary else []}
-        write(", " + emit.strict_json(found)[1:-1])
+        answer = {"headline": summary and headline_of(summary), "findings": findings_data(summary) if summary else []}
+        write(", " + emit.strict_json(answer)[1:-1])
     write("}\n")
 
 
@@ -425,6 +439,7 @@ def _show_answer(reports: _Reports) -> None:
     from nsw.present.summary_view import show_summary
 
     out = console()
+    brief = out.is_terminal  # where the headline is to stay in sight; `--full` has the hints
     looked_at = []
     reports.counts_notes = True
     for report in reports:
@@ -435,8 +450,10 @@ def _show_answer(reports: _Reports) -> None:
     if looked_at:
         from nsw.analysis.of_reports import reports_by_case
 
-        files = {named.name: report.name for named, report in zip(_named(looked_at), looked_at, strict=True)}
-        cases = reports_by_case(_named(looked_at))
+        files = {
+            renamed.name: report.name for renamed, report in zip(_named_by_files(looked_at), looked_at, strict=True)
+        }
+        cases = reports_by_case(_named_by_files(looked_at))
 
         summary = _summarize(looked_at)
 
@@ -446,8 +463,12 @@ def _show_answer(reports: _Reports) -> None:
             members = cases.get(case) or next(iter(cases.values()))
             for report in members:
                 tables = {name for name, data in report.tables.items() if data}
-                tables |= set(emit.COMPUTED if report.kernels else ())
+                tables |= {"kernels", "roofline"} if report.kernels else set()
+                tables |= {"stragglers"} if case in summary.by_id and summary.by_id[case].stragglers else set()
                 chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
+                if isinstance(block, Finding) and (gaps := _GAPS_OF_CAUSE.get(block.cause or "")) and "gaps" in names:
+                    rows = full_rows("gaps", report.tables.get("gaps", []))
+                    chosen = f" --table gaps --where cause={gaps}" if any(r["cause"] == gaps for r in rows) else chosen
                 if isinstance(block, Finding) and "iterations" in tables and case in summary.by_id:
                     chosen = _slow_iterations_options(summary.by_id[case], block.cause) or chosen
                 if chosen:
@@ -459,15 +480,17 @@ def _show_answer(reports: _Reports) -> None:
         def whole_table_command(table: Table) -> str:
             command = evidence_command(table) if len(looked_at) == 1 else None
             if command is None:
-                return "--full"
+                return "--full" if len(looked_at) == 1 else "--table results"
             rows = len(looked_at[0].tables.get(command.rpartition(" ")[2], ()))
             return f"{command} --top {rows}" if rows > _MOST_ROWS else command
 
         notes = "".join(f", and {plural(count, 'note')} of {tool}" for tool, count in reports.notes.items())
         next_command = f"`--full` prints all tables{notes}"
+        below = [text for _, text in reports.problems.lines(brief=brief)]
+        below += [text] if reports.search and (text := _other_files_text(reports.search)) else []
         show_summary(out, summary, full=False, next_command=next_command, proof=evidence_command,
-                     rows_command=whole_table_command)  # fmt: skip
-    show_merged(out, reports.problems)
+                     rows_command=whole_table_command, below=below)  # fmt: skip
+    show_merged(out, reports.problems, brief=brief and bool(looked_at))
 
 
 def _slow_iterations_options(case: CaseSummary, cause: str | None) -> str:
@@ -489,8 +512,8 @@ def _has_answer(report: Report) -> bool:
 def _has_figures(report: Report) -> bool:
     """Whether anything was measured: a command and versions are facts without figures."""
     facts = full_rows("facts", report.tables.get("facts", []))
-    others = (data for name, data in report.tables.items() if name != "facts")
-    return any(map(len, others)) or any(fact["value"] is not None for fact in facts)
+    tables = (data for name, data in report.tables.items() if name != "facts")
+    return any(map(len, tables)) or any(fact["value"] is not None for fact in facts)
 
 
 def _as_read_report(report: Report) -> ReadReport:
@@ -502,7 +525,7 @@ def _as_read_report(report: Report) -> ReadReport:
     return ReadReport(report.path, tables, kernel_table_of_report(report.tables), report.failed)
 
 
-def _named(reports: Sequence[ReadReport]) -> list[ReadReport]:
+def _named_by_files(reports: Sequence[ReadReport]) -> list[ReadReport]:
     """The reports by their files' names."""
     return [replace(report, name=name) for report, name in zip(reports, _distinct_names(reports), strict=True)]
 
@@ -510,7 +533,7 @@ def _named(reports: Sequence[ReadReport]) -> list[ReadReport]:
 def _summarize(reports: Sequence[ReadReport]) -> Summary:
     from nsw.analysis.of_reports import summarize_reports
 
-    named_reports = _named(reports)
+    named_reports = _named_by_files(reports)
     return summarize_reports(
         named_reports[0].name if len(named_reports) == 1 else plural(len(named_reports), "report"), named_reports
     )
@@ -549,7 +572,7 @@ def _print_page(reports: _Reports, *, answers: bool) -> None:
         if report.tables and answers:
             looked_at.append(_as_read_report(report))
     summary = _summarize(looked_at) if looked_at else None
-    case_of = {r.name: case for case, members in reports_by_case(_named(looked_at)).items() for r in members}
+    case_of = {r.name: case for case, members in reports_by_case(_named_by_files(looked_at)).items() for r in members}
     for row in (row for table_rows in rows_by_table.values() for row in table_rows):
         row["case"] = case_of.get(row["case"], row["case"])
     blocks: list[Block] = list(answer_blocks(summary)) if summary else []
@@ -668,6 +691,39 @@ def _show_computed_table(
         show_counters_behind_findings(console(), kernels if len(kernels) > 1 else {None: next(iter(kernels.values()))})
     elif computed_rows:
         show_rows(console(), name, computed_rows, columns, table_name=name, parameters=())
+
+
+def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int | None) -> int:
+    """Print or write a table of the answer of all reports together, whole; the code is 1 when it has no rows."""
+    from nsw.analysis.answer.registry import answer_blocks
+    from nsw.analysis.first_screen import HEADLINE
+    from nsw.present.summary_view import show_blocks
+
+    reports.counts_notes = True  # an answer has no more of them
+    looked_at = [_as_read_report(report) for report in reports if _has_answer(report)]
+    reports.print_problems()
+    blocks: list[Block] = []
+    answer_rows: list[dict[str, Any]] = []
+    if looked_at and name == "results":
+        blocks = [block for block in answer_blocks(_summarize(looked_at)) if block.shown == "always"]
+        blocks = [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}]
+        tables = [block for block in blocks if isinstance(block, Table)]
+        answer_rows = [dict(zip((c.name for c in b.columns), row, strict=True)) for b in tables for row in b.rows]
+    elif looked_at:
+        summary = _summarize(looked_at)
+        blocks = [block for block in answer_blocks(summary) if block.name == name]
+        answer_rows = emit.flat_rows(summary, name)
+    if not answer_rows:
+        print_on_stderr(f"{name}: no rows: none of the files holds {_OF_ANSWER[name]}")
+        return Exit.SOME_FAILED
+    cut_blocks = [replace(block, rows=block.rows[:top]) if isinstance(block, Table) else block for block in blocks]
+    (target.of_table(name) if target.is_of_rows else target).put_data(
+        answer_rows[:top],
+        emit.columns_of(answer_rows),
+        data=lambda: {"table": name, "rows": answer_rows[:top]},
+        show=lambda: show_blocks(console(), cut_blocks, "full"),
+    )
+    return Exit.GOOD
 
 
 # --- rows that a person asks for ----------------------------------------------------------------------------

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 JSON_VERSION = 1
-COMPUTED: Final = ("kernels", "roofline")  # tables that `nsw read` computes of a report
+COMPUTED: Final = ("kernels", "roofline", "results", "stragglers")  # tables that `nsw read` computes of reports
 _ITEMS: Final = 64  # of a list that are text at the same time
 
 

@@ -60,8 +60,11 @@ class Merged:
             shown_reports.setdefault(report, report)
         return next(iter(shown_reports)) == report
 
-    def lines(self, *, repeated: bool = False) -> Iterator[tuple[str, str]]:
-        """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only."""
+    def lines(self, *, repeated: bool = False, brief: bool = False) -> Iterator[tuple[str, str]]:
+        """Severity and text of each, `FILE and 311 more: ...`, its hint behind a line end; or of repeated ones only.
+
+        `brief` leaves out the hints of all but errors.
+        """
         order = {severity: at for at, severity in enumerate(STYLES)}
         by_severity = sorted(self._problems.items(), key=lambda item: order.get(item[0][0], len(order)))
         for (severity, _, _), problem in by_severity:
@@ -71,7 +74,8 @@ class Merged:
                 count, example = len(problem.shown_reports), clean_line(next(iter(problem.shown_reports)))
                 yield severity, f"{severity}: {plural(count, 'run')} {clean_line(problem.message)}, such as {example}"
                 continue
-            hint = f"\n  hint: {clean_line(problem.fix)}" if problem.fix and not repeated else ""
+            has_hint = severity == "error" or not brief
+            hint = f"\n  hint: {clean_line(problem.fix)}" if problem.fix and not repeated and has_hint else ""
             reports = clean_line(first_names([*problem.shown_reports.values()]))
             yield severity, f"{LABELS[severity]}: {reports}: {clean_line(problem.message)}{hint}"
 

@@ -212,7 +212,7 @@ def _print_timeline(out: Console, block: Timeline) -> None:
 _OF_KERNELS: Final = frozenset({"part", "kernel", "top"})  # columns whose names lose their middles before others go
 
 
-def _print_table(out: Console, block: Table) -> None:
+def _print_table(out: Console, block: Table, *, says_hidden: bool = True) -> None:
     column_texts = column_cells(block)
     wide = _column_title(block, block.wide)
     if not block.goes_on:
@@ -232,6 +232,7 @@ def _print_table(out: Console, block: Table) -> None:
                 phrases=phrases,
                 droppable=droppable,
                 elsewhere=csv,
+                says_hidden=says_hidden,
             )
         )
         return
@@ -398,14 +399,14 @@ _LINES: Final = 24  # of the first screen, on a low terminal and where there is 
 _FINDINGS: Final = 5
 _LEAST_FINDINGS: Final = 3  # printed where no terminal scrolls the headline away
 _FEWEST: Final = 4  # rows of the table, however much is around it
-_FEWEST_ON_TERMINAL: Final = 2  # whose rows may have several lines, and whose headline is to stay in sight
+_FEWEST_ON_TERMINAL: Final = 1  # whose rows may have several lines, and whose headline is to stay in sight
 _PROVING: Final = 4  # cases of a command
 
 
 def show_summary(
     out: Console, summary: Summary, *, full: bool, next_command: str | None = None, campaign: str | None = None,
     proof: Callable[[Finding], str | None] | None = None, drawable_cases: Collection[str] = (),
-    rows_command: Callable[[Table], str | None] | None = None, selected: str = "",
+    rows_command: Callable[[Table], str | None] | None = None, selected: str = "", below: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Print the first screen, or the full answer, which begins with it.
 
@@ -419,6 +420,7 @@ def show_summary(
         drawable_cases: The cases of which an iteration can be drawn.
         rows_command: The command that prints every row of a table of what is no campaign's.
         selected: The options that select what of the campaign this is.
+        below: What the caller prints below it, such as warnings.
     """
     blocks = list(answer_blocks(summary, full=full))
     if full:
@@ -433,7 +435,8 @@ def show_summary(
         else:  # which proves its sentences itself, but for the timeline and the counters
             proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
-    show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command)
+    show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command,
+                      below=below)  # fmt: skip
 
 
 def show_results(out: Console, summary: Summary) -> None:
@@ -509,7 +512,7 @@ def _whole_table_command(chosen: str, block: Table) -> str:
 def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
-    rows_command: Callable[[Table], str | None] | None = None,
+    rows_command: Callable[[Table], str | None] | None = None, below: Sequence[str] = (),
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
@@ -523,6 +526,7 @@ def show_first_screen(
         proof: The command that proves a finding, which stands below it.
         last_line: Below that.
         rows_command: The command that prints every row of a table.
+        below: What the caller prints below it.
     """
     room = max(_LINES, out.height) - 1 if out.is_terminal else _LINES  # less the line of the prompt
     first_blocks = [block for block in blocks if block.shown == "always"]
@@ -536,7 +540,7 @@ def show_first_screen(
         sentences.append((text, _wrap(out, f"  `{command}`") if command else ""))
     more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
-    lines += sum(_count_terminal_lines(out, text) for text in (more, last_line) if text)
+    lines += sum(_count_terminal_lines(out, text) for text in (more, last_line, *below) if text)
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     tables = [block for block in first_blocks if isinstance(block, Table)]
     if out.is_terminal:
@@ -580,7 +584,7 @@ def _count_terminal_lines(out: Console, text: str) -> int:
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> str:
     """A table of at most so many lines: its last rows go, and their number is printed with the command that has them.
 
-    Of shares that add up downwards the last row, idle time, stays.
+    Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest.
     """
     shares = [at for at, column in enumerate(block.columns) if column.name in block.whole]
     printed = column_texts(block)  # as all rows together are rounded
@@ -589,11 +593,15 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
         for row, cells in enumerate(block.rows)
     ]
     last = all_rows[-1:] if len(shares) == 1 else []
+    fewest = max(fewest, 1 + len(last))
+    weightiest = [all_rows[at] for at in block.by_weight] or all_rows
     rows = len(all_rows)
     while True:
         omitted = len(all_rows) - rows
-        kept = [*all_rows[: rows - len(last)], *last] if omitted else all_rows
-        text = _render_block(out, replace(block, rows=tuple(kept), whole=()))
+        kept = [*weightiest[: rows - len(last)], *last] if omitted else all_rows
+        # of so few rows the rest of the screen matters more
+        says_hidden = rows > fewest or not (out.is_terminal and omitted)
+        text = _render_block(out, replace(block, rows=tuple(kept), whole=()), says_hidden=says_hidden)
         if left := omitted + block.omitted:
             remedy = f": `{command}`" if command else ""
             text += _render_block(out, Note("rows", f"({plural(left, 'row')} more{remedy})"))
@@ -604,10 +612,13 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
         rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
 
 
-def _render_block(out: Console, block: Block) -> str:
-    """The text that a block prints."""
+def _render_block(out: Console, block: Block, *, says_hidden: bool = True) -> str:
+    """The text that a block prints; of a table less the line on hidden columns, where that is not to be said."""
     with out.capture() as printed:
-        show_block(out, block)
+        if isinstance(block, Table) and not says_hidden:
+            _print_table(out, block, says_hidden=False)
+        else:
+            show_block(out, block)
     return printed.get() if out.is_terminal else strip_padding(printed.get())
 
 

@@ -53,13 +53,15 @@ class TextTable:
         phrases: Headings of columns of names in which cells of several words wrap: `61 % kernel; 2 % more is hidden`.
         droppable: Headings of columns that may go, the least important first.
         elsewhere: What else shows the columns that went, such as "--format csv".
+        says_hidden: Whether a line below names the columns that went.
     """
 
     def __init__(
         self, title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
         names: Sequence[str] = (), phrases: Sequence[str] = (), droppable: Sequence[str] = (),
-        elsewhere: str | None = None,
+        elsewhere: str | None = None, says_hidden: bool = True,
     ) -> None:  # fmt: skip
+        self._says_hidden = says_hidden
         cell_rows = [list(row) for row in rows]
         in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
         heads = [clean_line(head) for head, _ in in_units]
@@ -83,7 +85,8 @@ class TextTable:
         """The columns that fit, and what did not."""
         visible, widths = self._fit_columns(options.max_width)
         yield from self._render(console, options, {i: widths[i] for i in visible})
-        if hidden_heads := [head for i, head in enumerate(self._heads) if i not in visible]:
+        hidden_heads = [head for i, head in enumerate(self._heads) if i not in visible]
+        if hidden_heads and self._says_hidden:
             from rich.text import Text
 
             need = self._width_that_shows_all(options.max_width)

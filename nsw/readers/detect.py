@@ -138,8 +138,9 @@ def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy
     if detected is None:
         if not sample.is_folder and (explanation := explain_stand_in_file(sample)) is not None:
             return _add_not_report_error(report, explanation)
-        if (problems := nsys_profile_output(sample)) is not None:
-            report.tool, report.problems = "nsys", problems
+        if (output := nsys_profile_output(sample)) is not None:
+            report.tool, report.problems, is_all_well = "nsys", *output
+            report.lack = LackReason.OUTPUT if is_all_well else None
             return report
         if (spoken := problems_if_only_messages(sample)) is not None:
             report.tool, report.problems = spoken
@@ -413,7 +414,8 @@ class ReportSearch:
     def drop_unrecognised_reports(self, reports: Iterable[Report]) -> Iterator[Report]:
         """The reports without those of searched files that no profiler wrote; broken ones are among them."""
         for report in reports:
-            if report.path in self.searched and report.tool is None and not is_meant_as_report(report):
+            is_other = report.lack is LackReason.OUTPUT or (report.tool is None and not is_meant_as_report(report))
+            if report.path in self.searched and is_other:
                 continue
             self.reports += report.path in self.searched
             yield report

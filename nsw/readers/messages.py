@@ -231,8 +231,11 @@ _NSYS_WROTE: Final = re.compile(
 _QDSTRM: Final = ".qdstrm"
 
 
-def nsys_profile_output(sample: Sample) -> list[Problem] | None:
-    """What `nsys profile` printed in a job's output: its errors, its reports; None: it printed nothing."""
+def nsys_profile_output(sample: Sample) -> tuple[list[Problem], bool] | None:
+    """What `nsys profile` printed in a job's output: its errors, its reports; None: it printed nothing.
+
+    Beside them whether it wrote a report and said nothing else.
+    """
     if sample.is_binary or sample.is_folder:
         return None
     text = sample.without_numbers(_read_file_ends(sample.path).decode(sample.encoding, errors="replace"))
@@ -254,7 +257,8 @@ def nsys_profile_output(sample: Sample) -> list[Problem] | None:
         )
     else:
         message, fix = f"no report itself; nsys wrote {first}{more}", f"nsw read {shlex.quote(first)}"
-    return [*problems, Problem("error", f"the output of `nsys profile`, {message}", None, fix)]
+    is_all_well = not problems and first is not None and not first.endswith(_QDSTRM)
+    return [*problems, Problem("error", f"the output of `nsys profile`, {message}", None, fix)], is_all_well
 
 
 def problems_if_only_messages(sample: Sample) -> tuple[str, list[Problem]] | None:

@@ -59,6 +59,7 @@ class LackReason(Enum):
     POINTER = auto()  # it stands for a file that is elsewhere
     UNKNOWN = auto()  # no reader knows it
     TABLES = auto()  # it has none of the tables that were asked for
+    OUTPUT = auto()  # it is what a profiler printed, which names the report that it wrote
 
 
 @dataclass(slots=True)

@@ -218,6 +218,12 @@ def test_where_there_is_no_finding_the_command_for_the_slowest_case_is_named():
     assert stream.getvalue().endswith("`nsw summarize sums --case b2` shows where the time of the slowest case goes\n")
 
 
+def test_a_table_in_the_order_of_the_matrix_knows_which_cases_weigh_most():
+    runs, figures = measured(unit="ms", b1=50.0, b2=10.0, b3=20.0)
+    table = screen(runs, figures=figures)["answer"]
+    assert ([row[0] for row in table.rows], table.by_weight) == ([1, 2, 3], (1, 2, 0))
+
+
 def printed_screen(runs, figures):
     stream = io.StringIO()
     data = CampaignData("sums-20261124-160605-5a9e", "s", None, runs, {"figures": figures})

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pstats
+import re
 import shlex
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from nsw.cli import reading
+from tests import recorded
 
 
 @pytest.fixture
@@ -199,9 +201,24 @@ def test_the_command_below_a_cut_table_of_reports_prints_a_row_for_each(nsw, hom
         (home / f"kernels{n}.csv").write_text(f"{head}100.0,{9000 + n},1,9000.0,9000.0,9000,9000,0.0,gemm{n}\n")
     files = [f"kernels{n}.csv" for n in range(24)]
     (cut,) = (line for line in nsw("read", *files).out.splitlines() if "rows more" in line)
-    assert cut.endswith("rows more: `--full`)")
-    last = nsw("read", *files, "--full").out.partition("24 reports: ")[2]
-    assert [f"kernels{n}.csv" for n in range(24) if f" kernels{n}.csv " not in last] == []
+    assert cut.endswith("rows more: `--table results`)")
+    for options in (["--full"], ["--table", "results"]):
+        last = nsw("read", *files, *options).out.partition("24 reports: ")[2]
+        assert [f"kernels{n}.csv" for n in range(24) if f" kernels{n}.csv " not in last] == []
+    whole = nsw("read", *files, "--table", "results").out
+    assert whole.startswith("24 reports: ")
+    assert whole.count(".csv") == 26  # two of them in the headline: nothing but this table
+    assert nsw("read", *files, "--table", "results", "-f", "csv").out.count(".csv,") == 24
+
+
+def test_the_commands_below_sentences_print_the_rows_with_their_numbers(nsw, home):
+    (home / "four.sqlite").write_bytes(recorded.alexnet("g4-b8"))
+    lines = nsw("read", "four.sqlite").out.splitlines()
+    printed = " ".join(lines)
+    assert "GPU 0 comes last to 72 % of the collectives, 275 us behind the median rank" in printed
+    assert "  `nsw read four.sqlite --table stragglers`" in lines
+    assert re.search(r" GPU 0 .* 72 % +275\.0 ", nsw("read", "four.sqlite", "--table", "stragglers").out)
+    assert "  `nsw read four.sqlite --table gaps --where cause=launch`" in lines
 
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):

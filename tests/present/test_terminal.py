@@ -2,12 +2,13 @@
 
 import io
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsw.analysis.blocks import Column, Table
+from nsw.analysis.blocks import Column, Finding, Note, Table
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
@@ -189,6 +190,50 @@ def test_a_narrow_terminal_shortens_the_column_that_gives_way_and_no_other(monke
     assert "12.5 %" in stream.getvalue()
     assert "…" in stream.getvalue()
     assert max(len(line) for line in stream.getvalue().splitlines()) <= 40
+
+
+def low_screen(monkeypatch, table, below=()):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Screen(terminal=True)
+    blocks = [Note("headline", "most of all case 7", tone="heading"), table, Finding("idle", "the GPU is idle. " * 20)]
+    summary_view.show_first_screen(console(stream), blocks, "`--full` prints all", below=below)
+    return stream.getvalue()
+
+
+CASES = Table(
+    "answer",
+    "",
+    (Column("case", "case"), Column("what", "what is wrong"), Column("largest", "largest part " * 6)),
+    tuple((f"case {n}", "a sentence " * 20, "k" * 60) for n in range(9)),
+    least=("largest",),
+    by_weight=(7, *range(7), 8),
+)
+
+
+def test_the_headline_stays_in_sight_whatever_follows_the_answer(monkeypatch):
+    printed = low_screen(monkeypatch, CASES, ["warning: " + "w" * 150, "3 other files"])
+    assert len(printed.splitlines()) + 3 < 24  # the warning takes two lines, and the prompt one
+    assert "hidden" not in printed
+
+
+def test_a_table_that_is_cut_begins_with_the_case_of_the_headline(monkeypatch):
+    printed = low_screen(monkeypatch, CASES)
+    assert " case 7 " in printed
+    assert " case 0 " not in printed or printed.index(" case 7 ") < printed.index(" case 0 ")
+    few = low_screen(monkeypatch, replace(CASES, rows=tuple((name, "", "") for name, *_ in CASES.rows)))
+    assert few.index(" case 0 ") < few.index(" case 7 ")  # whole, and so as it was
+
+
+def test_on_a_terminal_only_errors_have_hints_below_an_answer():
+    merged = Merged()
+    for severity in ("warning", "error"):
+        merged.add("a", severity, "broken", f"mend {severity}")
+    assert [text for _, text in merged.lines(brief=True)] == [
+        "error: a: broken\n  hint: mend error",
+        "warning: a: broken",
+    ]
 
 
 # --- numbers ----------------------------------------------------------------------------------------------------

@@ -43,6 +43,17 @@ def test_a_folder_gives_the_reports_below_it_and_counts_the_rest(folder, capsys)
     assert err == f"3 other files in {folder}: no known report format\n"
 
 
+def test_what_nsys_printed_beside_its_reports_is_one_of_the_other_files(folder, capsys):
+    for name in ("a.out", "b.txt"):
+        (folder / name).write_text("Generating '/tmp/n.qdstrm'\nGenerated:\n    /scratch/u/run.nsys-rep\n")
+    assert run(["read", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    assert err == f"5 other files in {folder}: no known report format\n"
+    assert "/scratch" not in out
+    (folder / "b.txt").write_text("Generating '/tmp/n.qdstrm'\nImporter error status: Importation failed.\n")
+    assert run(["read", str(folder)]) == 1
+
+
 def test_a_folder_without_a_report_is_said(tmp_path, capsys):
     (tmp_path / "notes.txt").write_text("hello\n")
     assert run(["read", str(tmp_path)]) == 1
