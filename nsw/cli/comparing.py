@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from math import log1p
@@ -80,9 +79,7 @@ def compare(
     least_difference = log1p(option_value("--same", parse_percent, same))
     target.check_plot(plot)
     kind = cast("By", by.value)
-    out = console(sys.stderr)
-    with out.status("comparing") if out.is_terminal else nullcontext():  # large reports take seconds
-        comparison = compared(*sides_of(sides or [], root, kind), kind, least_difference)
+    comparison = compared(*sides_of(sides or [], root, kind), kind, least_difference)
     if target.is_of_rows:
         target.put_rows(compare_view.rows_of(comparison), compare_view.COLUMNS)
         return Exit.GOOD
