@@ -186,7 +186,7 @@ LONG = gap("launch", "long", 1, 2 * MS)
     [
         (LONG, "are one gap, in which the host makes no CUDA call. "),
         (gap("synchronise", "long", 1, 2 * MS, to_gpu=1), "makes no CUDA call, and then copies its input to the GPU"),
-        (gap("launch", "long", 1, 2 * MS, read_ns=1.8 * MS), "in which the host reads files (90 % of them)"),
+        (gap("launch", "long", 1, 2 * MS, read_ns=1.8 * MS), "in which the host reads files (90 % of that time)"),
         (gap("launch", "long", 1, 2 * MS, write_ns=1 * MS, open_ns=0.6 * MS), "in which the host writes files (80 % of"),
         (gap("launch", "long", 1, 2 * MS, write_ns=0.01 * MS, writing=1), "in which the host computes or formats, and writes"),
         (gap("launch", "long", 1, 2 * MS, lock_ns=1.9 * MS), "waits for its other threads"),

@@ -127,7 +127,7 @@ def _files(gaps: LongGaps) -> IdleCause | None:
     if io_ns >= PART * all_ns:
         does = "writes" if writes >= reads else "reads"
         rest = "" if io_ns >= MOSTLY * all_ns else " and works on something else"
-        share = f"{min(100.0, 100 * io_ns / all_ns):.0f} % of them"
+        share = f"{min(100.0, 100 * io_ns / all_ns):.0f} % of that time"
         return IdleCause(
             "file-io", gaps.took_ns, f"{gaps.waits}files", f"{gaps.head}the host {does} files ({share}){rest}",
             _WRITE_BESIDE if not reads and gaps.sum_of("gaps") >= RARE else "",
