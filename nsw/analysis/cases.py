@@ -238,7 +238,7 @@ def _summarize_case(
         {"phase_summary": parts, "gaps": gaps, "host_copies": rows.traced("host_copies"), "gpu_use": gpu_use},
     )
     gpus = tuple(sorted({str(row["text"]) for row in facts if row["key"] == "gpu_name" and row.get("text")}))
-    pipeline = find_pipeline({name: rows.rows(name, with_gpu[:1]) for name in OF_PIPELINE})
+    pipeline = find_pipeline({name: rows.rows(name, with_gpu[:1]) for name in OF_PIPELINE} | {"phase_summary": parts})
     loading = _longest_loading_range(ranges)
     loading_range: Any = loading.get("min_ns"), loading.get("max_ns")
     return CaseSummary(

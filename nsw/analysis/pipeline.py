@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["OF_PIPELINE", "Pipeline", "find_pipeline", "pipeline_text"]
 
-OF_PIPELINE: Final = ("iterations", "phase_summary", "communication", "bandwidth", "nvtx_summary", "ranks")
+OF_PIPELINE: Final = ("iterations", "communication", "bandwidth", "nvtx_summary", "ranks")
 
 _KERNEL: Final = "SendRecv"
 _RANGES: Final = ("ncclSend", "ncclRecv")
@@ -67,7 +67,7 @@ def find_pipeline(tables: Mapping[str, Sequence[Row]]) -> Pipeline | None:
     """The pipeline that the ranks of a run are; None: they are none, or some of them have no report.
 
     Args:
-        tables: The rows of OF_PIPELINE of the run.
+        tables: The rows of OF_PIPELINE of the run, and those of phase_summary that are of no kernel.
     """
     parts = group_by(
         (row for row in tables["phase_summary"] if (row["summary"], row["phase"]) == ("communication", "steady")),

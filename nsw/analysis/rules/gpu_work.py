@@ -389,7 +389,7 @@ def _dense_embedding_gradient_hit(case: CaseSummary, _: Context) -> Hit | None:
         sum(share.total_ns or 0.0 for share in case.gpu_work if matches(share.name))
         for matches in map(cached_pattern_search, (_FILL, _TABLE_WORK))
     )
-    if filled < _FILLED * worked:
+    if not worked or filled < _FILLED * worked:
         return None
     hit = _kernel_pattern_hit(
         case, "dense-embedding-gradient", _TABLE_WORK, _TABLE_PCT,
@@ -433,8 +433,8 @@ def _gather_scatter_hit(case: CaseSummary, _: Context) -> Hit | None:
     if work is None or not total:
         return None
     gathered, added = (
-        100 * sum(share.total_ns or 0.0 for share in case.gpu_work if pattern.search(share.name)) / total
-        for pattern in (_GATHERS, _ADDS_BY_INDEX)
+        100 * sum(share.total_ns or 0.0 for share in case.gpu_work if matches(share.name)) / total
+        for matches in map(cached_pattern_search, (_GATHERS, _ADDS_BY_INDEX))
     )
     share = gathered + added
     if min(gathered, added) < _GATHERED_PCT or share < _MESSAGES_PCT:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final, Literal
 
 from nsw.analysis.rules.causes import causes
@@ -142,7 +143,13 @@ def gpu_copy_direction(name: str) -> str:
 
 def detect_framework(case: CaseSummary) -> str:
     """What launches the kernels of a case, by the names of kernels that libraries and compilers give."""
-    names = [*(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels), *case.start_kernels]
+    return _framework_of_names((
+        *(share.name for share in case.gpu_work), *(kernel.name for kernel in case.kernels), *case.start_kernels
+    ))  # fmt: skip
+
+
+@cache  # cases have the same kernels
+def _framework_of_names(names: tuple[str, ...]) -> str:
     if any(_PYTHON.search(name) for name in names):
         return "pytorch"
     if any(_JAX.match(name) for name in names):

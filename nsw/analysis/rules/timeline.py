@@ -69,10 +69,10 @@ def fusible_work_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
         case: The case.
         hits: What else is said of it.
     """
-    busy, fusible = least_gpu_busy_pct(case), _fusible_work_pct(case)
+    busy = least_gpu_busy_pct(case)
     faults = [hit for hit in hits if hit.gain_pct > 0]
     is_said = any("torch.compile" in hit.advice or hit.table == "hotspots" for hit in hits)
-    if busy is None or busy < _MOST_PCT or fusible < _LARGE_PCT or not faults or is_said:
+    if busy is None or busy < _MOST_PCT or not faults or is_said or (fusible := _fusible_work_pct(case)) < _LARGE_PCT:
         return None
     return Hit("gpu-busy", case.id, 0.0, f"{fusible:.0f} % elementwise work", "torch.compile",
                f"{fusible:.0f} % of the GPU's work are elementwise, normalisation and reduction kernels",
