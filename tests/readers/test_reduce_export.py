@@ -61,6 +61,33 @@ def test_every_generation_gives_the_same_rows(typical_database, generation, tmp_
     assert {"gpu_summary", "api_summary", "nvtx_summary", "nvtx_gpu_summary", "phases"} <= tables.keys()
 
 
+def test_rows_of_several_blocks_and_values_that_are_no_integers_stay_as_they_are(
+    typical_database, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reduce_export, "_ROWS", 2)
+    export = tmp_path / "odd.sqlite"
+    shutil.copy(typical_database("2025"), export)
+    with sqlite3.connect(export) as db:
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = 0.5, gridX = -1, blockX = 1 << 40")
+        db.execute("UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET correlationId = NULL, end = NULL WHERE rowid = 2")
+    db.close()
+    equal(export, tmp_path)
+    with sqlite3.connect(tmp_path / "reduced" / export.name) as db:
+        kinds = dict(
+            db.execute("SELECT m.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c GROUP BY m.name")
+        )
+    assert kinds["CUPTI_ACTIVITY_KIND_KERNEL"] != kinds["CUPTI_ACTIVITY_KIND_RUNTIME"] == reduce_export.PACKED
+
+
+@pytest.mark.parametrize("cell", ["x''", "x'01'", "x'0301'", "x'020102030405'", "'text'", "5", "NULL"])
+def test_a_packed_table_that_is_damaged_is_reported(typical_database, cell, tmp_path):
+    part = reduced(typical_database("2025"), tmp_path)
+    with sqlite3.connect(part) as db:
+        db.execute(f"UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET start = {cell}")
+    db.close()
+    assert any("CUPTI_ACTIVITY_KIND_RUNTIME" in problem.message for problem in read(part).problems)
+
+
 def test_a_real_timeline_of_an_h200_gives_the_same_rows(tmp_path):
     export = tmp_path / "tiled.sqlite"
     export.write_bytes(gzip.decompress((ROOT / "tests/fixtures/h200/tiled.sqlite.gz").read_bytes()))
@@ -96,7 +123,7 @@ def test_it_is_smaller_and_holds_no_environment_of_the_user(typical_database, tm
     part = reduced(export, tmp_path)
     assert b"hunter2" in export.read_bytes()
     assert b"hunter2" not in part.read_bytes()
-    assert part.stat().st_size < export.stat().st_size
+    assert (tmp_path / "packed.xz").stat().st_size < export.stat().st_size
 
 
 def test_texts_that_are_no_utf8_and_deleted_rows_stay_as_they_are(typical_database, tmp_path):

@@ -1,4 +1,4 @@
-"""Reduce an nsys SQLite export to what nsw's readers read: the same tables, fewer columns and rows, packed.
+"""Reduce an nsys SQLite export to what nsw's readers read: the same tables, fewer columns and rows, compressed.
 
 nsw copies this one file to a site and runs it there: `python3 reduce_export.py EXPORT.sqlite OUT.sqlite.xz`. It needs
 the standard library of Python 3.6 or later and nothing of nsw. The readers make the same rows of its output as of the
@@ -6,15 +6,20 @@ export, for every table, the traces and phases included; tests/readers/test_redu
 
 Left out: what is above a sample's function in its call chain, the capture's own settings, the environment but for four
 entries, names that no kept row uses, and the columns that no table of nsw has.
+
+In the large tables a row has the values of many: of each column what differs from the row before, or from the start,
+the lowest byte of all first. That is a third to a half of what rows compress to.
 """
 
 # Python 3.6 must run it; what SQL is made of is quoted
-# ruff: noqa: PTH100, PTH105, PTH107, PTH110, PTH123, PTH202, S608, UP006, UP035
+# ruff: noqa: B905, PTH100, PTH105, PTH107, PTH110, PTH123, PTH202, S608, UP006, UP035
 
 import os
 import shutil
 import sqlite3
 import sys
+from array import array
+from itertools import chain
 from typing import Any, Dict, List, Sequence, Tuple
 from urllib.parse import quote
 
@@ -62,6 +67,15 @@ READ_COLUMNS = {
         "memoryBandwidth", "l2CacheSize",
     ),
 }  # fmt: skip
+# the large tables, if they hold integers alone; the declared type of their columns then
+PACKED_TABLES = frozenset((
+    "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "SCHED_EVENTS", "GPU_METRICS",
+))  # fmt: skip
+PACKED = "PACKED"
+RISING = frozenset(("start", "correlationId", "timestamp", "rawTimestamp"))  # columns of which differences are kept
+_NULL = -(2**63)
+_ROWS = 1 << 16  # that become one
 # the columns with ids of StringIds
 _NAMES = frozenset(("demangledName", "shortName", "mangledName", "nameId", "textId", "srcFile", "symbol", "module"))
 # the environment's other entries are the user's own affair, and may hold secrets
@@ -70,11 +84,11 @@ _STRINGS = "StringIds"
 
 
 def reduce_export(export: str, out: str) -> Tuple[int, int]:
-    """Write the packed reduction of an export; OUT appears whole or not at all.
+    """Write the compressed reduction of an export; OUT appears whole or not at all.
 
     Args:
         export: The SQLite export, which is only read.
-        out: What is made: a smaller database of the same schema, packed with xz, or with gzip where its name ends so.
+        out: What is made: a smaller database of the same tables, compressed with xz, or gzip where its name ends so.
 
     Returns:
         The bytes of the export and of what was made.
@@ -86,7 +100,7 @@ def reduce_export(export: str, out: str) -> Tuple[int, int]:
     small, packed = out + ".unpacked", out + ".part"
     try:
         _copy_reduced(export, small)
-        with open(small, "rb") as plain, _packing(packed, out) as file:
+        with open(small, "rb") as plain, _compressing(packed, out) as file:
             shutil.copyfileobj(plain, file, 1 << 20)
         os.replace(packed, out)
     finally:
@@ -96,8 +110,8 @@ def reduce_export(export: str, out: str) -> Tuple[int, int]:
     return os.path.getsize(export), os.path.getsize(out)
 
 
-def _packing(packed: str, out: str) -> Any:
-    """The file that packs: xz at its quickest leaves a third less to transfer than gzip, and takes as long."""
+def _compressing(packed: str, out: str) -> Any:
+    """The file that compresses: xz at its quickest leaves a third less to transfer than gzip, and takes as long."""
     if out.endswith(".gz"):  # a Python that was built without lzma
         import gzip
 
@@ -179,6 +193,9 @@ def _columns_to_read(table: str) -> Sequence[str]:
 
 
 def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
+    if table in PACKED_TABLES and _holds_integers(db, table, columns):
+        _pack_table(db, table, [name for name, _, _ in columns])
+        return
     _create_table(db, table, columns)
     if table == _STRINGS:
         return  # once it is known which of them are used
@@ -191,6 +208,35 @@ def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
         db.execute(copy + " WHERE name IN (" + ", ".join("?" * len(_ENVIRONMENT)) + ")", _ENVIRONMENT)
     else:
         db.execute(copy)
+
+
+def _holds_integers(db: sqlite3.Connection, table: str, columns: Columns) -> bool:
+    tests = " OR ".join("typeof(" + _quote_name(name) + ") NOT IN ('integer', 'null')" for name, _, _ in columns)
+    return not db.execute("SELECT 1 FROM full." + _quote_name(table) + " WHERE " + tests + " LIMIT 1").fetchone()
+
+
+def _pack_table(db: sqlite3.Connection, table: str, names: Sequence[str]) -> None:
+    _create_table(db, table, [(name, PACKED, False) for name in names])
+    values = ", ".join(f"ifnull({_quote_name(name)}, {_NULL})" for name in names)
+    rows = db.execute("SELECT " + values + " FROM full." + table + " NOT INDEXED")
+    insert = "INSERT INTO main." + table + " VALUES (" + ", ".join("?" * len(names)) + ")"
+    for block in iter(lambda: rows.fetchmany(_ROWS), []):
+        columns = dict(zip(names, zip(*block)))
+        db.execute(insert, [_pack_column(name, values, columns.get("start", ())) for name, values in columns.items()])
+
+
+def _pack_column(name: str, values: Sequence[int], starts: Sequence[int]) -> bytes:
+    """How wide the values, or differences, are; then the lowest byte of each, then the next ones."""
+    if name in RISING or (name == "end" and starts):
+        bases = starts if name == "end" else chain((0,), values)
+        values = [(value - base + 2**63) % 2**64 - 2**63 for value, base in zip(values, bases)]
+    low, high = min(values), max(values)
+    width = next(width for width in (1, 2, 4, 8) if -(256**width) <= 2 * low and 2 * high < 256**width)
+    packed = array({1: "b", 2: "h", 4: "i", 8: "q"}[width], values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    whole = packed.tobytes()
+    return bytes((width,)) + b"".join(whole[at::width] for at in range(width))
 
 
 def _create_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
@@ -210,7 +256,9 @@ def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]])
     if not {"id", "value"} <= set(column_names):
         return
     uses = [
-        "SELECT DISTINCT {0} FROM main.{1} WHERE typeof({0}) = 'integer'".format(_quote_name(name), _quote_name(table))
+        "SELECT DISTINCT {0} FROM {1}.{2} WHERE typeof({0}) = 'integer'".format(
+            _quote_name(name), "full" if table in PACKED_TABLES else "main", _quote_name(table)
+        )
         for table, columns in tables
         for name, _, _ in columns
         if name in _NAMES

@@ -28,6 +28,7 @@ from nsw.readers.nsys.export.source import (
 )
 from nsw.readers.nsys.export.sqlite_pages import NotPlainError, plain_batches
 from nsw.readers.nsys.export.tables import fill_report
+from nsw.readers.nsys.reduce_export import PACKED, PACKED_TABLES, RISING
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only, sqlite_read_only_uri
 
 if TYPE_CHECKING:
@@ -184,6 +185,9 @@ class SqliteSource:
         return None if found == "ok" else str(found).splitlines()[-1]
 
     def _batches(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
+        if table in PACKED_TABLES and TEXT not in names and self._is_packed(table):
+            yield from self._packed_batches(table, names)
+            return
         done = 0
         try:
             for plain in plain_batches(self.path, table, names) if TEXT not in names else ():
@@ -209,8 +213,45 @@ class SqliteSource:
                     out[name] = _integer_array(column)
             yield out
 
+    def _is_packed(self, table: str) -> bool:
+        """Whether the export is a reduced one in which the table's rows hold the values of many."""
+        with closing(open_sqlite_read_only(self.path)) as connection:
+            kind = connection.execute("SELECT type FROM pragma_table_info(?)", (table,)).fetchone()
+        return bool(kind == (PACKED,))
+
+    def _packed_batches(self, table: str, names: Sequence[str]) -> Iterator[Batch]:
+        """The rows of a table as reduce_export.py packs them."""
+        select = _select_statement(table, ["start", *names], self.columns[table], None)
+        try:
+            with closing(open_sqlite_read_only(self.path)) as connection:
+                for cells in connection.execute(select):
+                    yield _unpack_rows(names, cells)
+        except (sqlite3.Error, ValueError, TypeError) as fault:
+            raise TableFault(table, str(fault)) from fault
+
     def _decode_text(self, text: bytes) -> str | None:
         return None if text == _NO_TEXT else text.decode(self._encoding, errors="replace")
+
+
+def _unpack_rows(names: Sequence[str], cells: Sequence[bytes | None]) -> Batch:
+    """The columns of these names, from the cells of column `start` and of each of them."""
+    start, *columns = map(_unpack_column, ("start", *names), cells)
+    count = max(map(len, columns))
+    batch = {name: values if len(values) else np.full(count, NULL) for name, values in zip(names, columns, strict=True)}
+    if "end" in batch and len(start):
+        batch["end"] = batch["end"] + start
+    if not count or {*map(len, batch.values())} != {count}:
+        raise ValueError("columns that are not of one length")
+    return batch
+
+
+def _unpack_column(name: str, cell: bytes | None) -> IntArray:
+    """A column of a packed row; empty where the table lacks it."""
+    if cell is None:
+        return np.zeros(0, np.int64)
+    by_byte = np.frombuffer(cell, np.uint8, offset=1).reshape(cell[0], -1)
+    values = np.ascontiguousarray(by_byte.T).view(f"<i{cell[0]}")[:, 0]
+    return np.cumsum(values, dtype=np.int64) if name in RISING else values.astype(np.int64)
 
 
 def _columns_by_table(connection: sqlite3.Connection) -> dict[str, frozenset[str]]:
