@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+SLOW: Final = "slow"  # the phase of gaps of slow iterations, in table gaps
 PHASES: Final = ("setup", "warmup", "steady", "end")
 _STEADY: Final = ("steady", "all")  # `all`: a process without iterations, beside others that have some
 PROCESS: Final = ("run", "report", "rank", "pid")
@@ -269,7 +270,9 @@ def _late_process_differences(
         return ()
     measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
     for key, row in rows.items():
-        waits = [gap for gap in gaps if process_key(gap) == key and gap["length"] == "long"]
+        waits = [
+            gap for gap in gaps if process_key(gap) == key and gap["length"] == "long" and gap.get("phase") != SLOW
+        ]
         for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
         measured[key] = tuple(
             value / row["iterations"]

@@ -155,7 +155,8 @@ def test_copies_of_a_single_iteration_are_not_those_of_all():
     assert cases[0].copies[0].total_ns == 80 * MS
     (text,) = found
     assert text.startswith(
-        "Iteration 12 of 20 (counted from 0) takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it."
+        "Iteration 12 of 20 (counted from 0) takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it; the"
+        " report does not tell what the host does then. Look at what the host does there. "
     )
 
 
