@@ -552,9 +552,19 @@ def test_the_hosts_own_work_behind_a_copy_is_none_that_pinned_memory_saves():
 def test_copies_of_pageable_memory_have_the_rate_of_their_direction():
     rows = [copies(memory="pageable", each=2 * MS), copies("from the GPU", "pageable", each=0.4 * MS)]
     (text,) = explained(copies=rows, busy=98.0, busy_ns=4 * MS, computing_ns=2 * MS, kernel_ns=2 * MS)
-    assert text.startswith(
-        "50 % of an iteration is copying pageable memory to the GPU at 8.000 GB/s, and 10 % the other"
-    )
+    assert text.startswith("50 % of an iteration is copying pageable memory to the GPU at 8.000 GB/s, 10 % the other")
+
+
+def test_the_gain_of_pageable_copies_is_of_what_their_sentence_names():
+    def text(other_way, waits):
+        rows = [copies(memory="pageable", each=1 * MS), copies("from the GPU", "pageable", each=other_way * MS)]
+        gaps = [gap("copy", "middle", 1, waits * MS), gap("launch", "short", 1, (1.2 - waits) * MS)]
+        texts = explained(*gaps, copies=rows, busy=70.0, busy_ns=2.8 * MS, computing_ns=1 * MS, kernel_ns=1 * MS)
+        return next(text for text in texts if "pageable" in text)
+
+    assert "25 % of an iteration is copying pageable memory to the GPU at 16.00 GB/s; pinned memory" in text(0.2, 0.05)
+    assert text(0.2, 0.05).partition("Gain: ")[2] == text(0.01, 0.01).partition("Gain: ")[2]
+    assert "GB/s, and 10 % waits for the host's part of such copies; pinned memory" in text(0.2, 0.4)
 
 
 def test_copies_and_kernels_that_alternate_could_overlap_and_those_that_do_are_healthy():
