@@ -193,6 +193,13 @@ def summarize_phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, 
     return tuple(case_phases)
 
 
+def time_of_few_iterations(phases: Iterable[Phase]) -> tuple[float, float] | None:
+    """How long the iterations take together, and all phases, ns; None where they take most, or where there are none."""
+    times = {phase.phase: phase.duration_ns for phase in phases}
+    steady_ns, all_ns = times.get("steady", 0.0), sum(times.values())
+    return (steady_ns, all_ns) if 0 < steady_ns < all_ns / 2 else None
+
+
 def unsplit_timeline_reason(rows: Sequence[Row]) -> str | None:
     """Why the timelines of a case were not split; None where one was, or where no report has a timeline."""
     split = any(row["phase"] != "all" for row in rows)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nsw.analysis.blocks import Note
 from nsw.analysis.cases import _traced_time, summarize_cases
 from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
@@ -105,12 +106,12 @@ def test_a_host_that_is_a_little_late_is_not_called_launch_bound():
 SLOW = {"period": 6, "slow": 3, "slower_ns": 54 * MS, "slower_gpu_ns": 0, "slower_pct": 69.0}
 
 
-def paused(*gaps, **numbers):
+def paused(*gaps, phases=(), **numbers):
     """The screen and the findings of a case whose iterations of 4 ms take 13 ms on average, for gaps that are long."""
     parts, short = [KERNELS, LAUNCHES], gap("launch", "middle", 125, 21.8 * US)
     tables = {"gpu_summary": whole(parts), "phase_summary": parts, "gaps": [short, *gaps],
               "iterations": [idle(9.85, med_busy=32.0, mean=13 * MS)],
-              "gpu_use": [use(span_ns=13 * MS, **numbers)]}  # fmt: skip
+              "gpu_use": [use(span_ns=13 * MS, **numbers)], "phases": list(phases)}  # fmt: skip
     summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
     return first_screen_blocks(summary), [finding.text for finding in summary.findings]
 
@@ -137,6 +138,22 @@ def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_th
     assert [column.title for column in table.columns][2] == "of the mean iteration"
     assert table.rows[-1][:3] == ("GPU idle", pytest.approx(0.9015 * 13 * MS), pytest.approx(90.15))
     assert table.rows[-1][-1] == "77 % the host, 23 % launches"
+
+
+def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
+    steady = phase_row("steady", 234 * MS, iterations=18)
+    around = [phase_row("setup", 200 * MS, busy=1 * MS, api=30 * MS), phase_row("end", 50 * MS), steady]
+    blocks, (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=around)
+    headline, notes = blocks[0], [block.text for block in blocks if isinstance(block, Note)]
+    assert "13.00 ms (median 4.000 ms) for 234 ms of 484 ms, " in headline.text
+    assert (
+        "Shares and gains are of the iterations, without 200 ms before them (CUDA calls 30 ms, GPU busy 1 ms) and 50 ms"
+        " behind them (GPU busy 0 ns)." in notes
+    )
+    assert text.endswith("% of the iterations' time.")
+    (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[around[0], steady])
+    assert "234 ms" not in headline.text
+    assert text.endswith("% of the time.")
 
 
 def test_gaps_of_few_iterations_are_counted_over_all_of_them():
@@ -558,7 +575,7 @@ def test_copies_of_pageable_memory_have_the_rate_of_their_direction():
 def test_the_gain_of_pageable_copies_is_of_what_their_sentence_names():
     def text(other_way, waits):
         rows = [copies(memory="pageable", each=1 * MS), copies("from the GPU", "pageable", each=other_way * MS)]
-        gaps = [gap("copy", "middle", 1, waits * MS), gap("launch", "short", 1, (1.2 - waits) * MS)]
+        gaps = [gap("copy", "middle", 1, waits * MS, cuda_ns=waits * MS), gap("launch", "short", 1, (1.2 - waits) * MS)]
         texts = explained(*gaps, copies=rows, busy=70.0, busy_ns=2.8 * MS, computing_ns=1 * MS, kernel_ns=1 * MS)
         return next(text for text in texts if "pageable" in text)
 
