@@ -71,7 +71,7 @@ class LongGaps:
     @property
     def head(self) -> str:
         """How long they take and how many there are, before what the host does in them."""
-        number = _gap_count_text(self.idle, self.sum_of("gaps"), self.took_ns)
+        number = _gap_count_text(self.idle, self.gaps, self.took_ns)
         return f"{format_ns(self.took_ns)} of {IDLE_TIME} are {number}{self.slow}, in which "
 
     @property
@@ -211,7 +211,9 @@ def _results(gaps: LongGaps) -> IdleCause | None:
     behind_values = sum(gap.gaps for gap in gaps.gaps if gap.cause == "value") >= MOSTLY * count
     is_large = any((c.total_bytes or 0.0) >= _LARGE_RESULT and c.direction == "from the GPU" for c in idle.copies)
     is_for_each = idle.is_iteration and count >= _OF_ONE_STEP and (behind_values or behind_results)
-    if not is_for_each and not (behind_results and (is_large or gaps.are_of_slow)):
+    if gaps.are_of_slow:  # the usual work on values is in usual iterations too
+        is_for_each = behind_results
+    if not is_for_each and not (behind_results and is_large):
         return None
     return IdleCause(
         "host-work", gaps.took_ns, f"works {format_ns(gaps.took_ns)} on results",
@@ -259,7 +261,7 @@ def received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     took = idle.in_gaps("input")
     if not took:
         return None
-    gaps = _gap_count_text(idle, sum(gap.gaps for gap in idle.gaps if gap.cause == "input"), took)
+    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"], took)
     sender, advice = "another process", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
@@ -307,12 +309,19 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
     )
 
 
-def _gap_count_text(idle: IdleGpu, count: float, took_ns: float) -> str:
-    """How many gaps take so long in an iteration, with the length of the mean one; few are counted over all."""
-    length = format_ns(took_ns / count)
+def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps], took_ns: float) -> str:
+    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all.
+
+    Args:
+        idle: The use of the GPU.
+        gaps: The gaps.
+        took_ns: How long a sentence says that they take.
+    """
+    count = sum(gap.gaps for gap in gaps)
     if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
+        length = format_ns(sum(gap.total_ns for gap in gaps) / count)
         return f"{plural(round(count * iterations), 'gap')} of {length} in {iterations:.0f} iterations"
     if count <= _ONE_GAP:
         return "one gap"
     number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
-    return f"{number} gaps of {length}"
+    return f"{number} gaps of {format_ns(took_ns / count)}"
