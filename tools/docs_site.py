@@ -30,7 +30,7 @@ OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
 _FIRST = (
-    "faq glossary howto/ recipe layout site remote slurm environment "
+    "faq glossary howto/ answers commands recipe layout site remote slurm environment "
     "gpu.md cpu pairs compare believe conditions stragglers"
 )
 _LAST = f"gpu-measurements.md internals.md one-run.md crash-proof.md extending/ skill/ studies/ {OUTSIDE}/"
