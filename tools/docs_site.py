@@ -31,7 +31,7 @@ _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu
 # what the search shows first: pages that answer a user's question, and last those for developers
 _FIRST = (
     "faq glossary howto/ answers commands recipe layout site remote slurm environment "
-    "gpu.md cpu pairs compare believe conditions stragglers python"
+    "gpu.md cpu pairs compare believe conditions stragglers python page"
 )
 _LAST = f"gpu-measurements.md internals.md one-run.md crash-proof.md extending/ skill/ studies/ {OUTSIDE}/"
 _BOOSTS = dict.fromkeys(_FIRST.split(), 2) | dict.fromkeys(_LAST.split(), 0.5)
