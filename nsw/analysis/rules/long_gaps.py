@@ -299,7 +299,8 @@ def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
     count = sum(gap.gaps for gap in gaps)
     length_ns = sum(gap.total_ns for gap in gaps) / count
     if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
-        return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
+        gaps_text = f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} on average"
+        return f"{gaps_text} in {iterations:.0f} iterations"
     if count <= _ONE_GAP:
         return "one gap"
     number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
