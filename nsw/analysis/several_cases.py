@@ -531,10 +531,17 @@ def _waste_text(order: Sequence[CaseSummary], hits: Mapping[str, Sequence[Hit]],
         )
     saved = f"save {WASTE_PCT:.0f} % of their time or more"
     if wasted == 1:
-        saved = f"save {_hits_weight(curable[first.id]):.0f} % of its time"
+        saved = f"save {_hits_weight(curable[first.id]):.0f} % of its {_time_base_text(first)}"
     idle = singular_or_count(unexplained, "one more is", "more are")
     more = f"; {idle} idle as long, and why is not measured" if unexplained else ""
     return (f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}") + more
+
+
+def _time_base_text(case: CaseSummary) -> str:
+    """What a gain of a case is a share of: GPU time, and how much, where no timeline tells how long it takes."""
+    if case.idle_gpu is not None or case.iterations is not None or not case.gpu_ns:
+        return "time"
+    return f"{duration(case.gpu_ns)} of GPU time"
 
 
 def _campaign_name(summary: Summary) -> str:

@@ -390,7 +390,7 @@ def test_unified_memory_that_a_report_has_in_a_table_of_its_own_is_gpu_work():
         ReadReport("a.txt", {"gpu_summary": gpu, "um_summary": [faults | {"block": 0}, faults | {"block": 1}]})
     )
     assert headline.endswith(
-        "1 of 2 results with GPU work could save 75 % of its time: result 1: GPU page faults take 3 ms"
+        "1 of 2 results with GPU work could save 75 % of its 4.000 ms of GPU time: result 1: GPU page faults take 3 ms"
     )
     assert [row[:2] for row in rows] == [
         ("[Unified Memory Memcpy HtoD]", 3 * MS),

@@ -45,7 +45,7 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 _KERNELS: Final = "kernels"
 # what gains are a share of where nothing else was measured, by the table that proves them
-_BASES: Final = {"kernels": "the kernels' time", "hotspots": "GPU time", "copies": "GPU time"}
+_BASES: Final = {"kernels": "the kernels' time", "hotspots": "GPU time", "copies": "GPU time", "um_summary": "GPU time"}
 # gaps are those of all iterations: how many there are, and how long one takes
 _PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
@@ -233,7 +233,8 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
-    has_gain = round(first.gain_pct) > 0 and first.is_curable
+    is_stated = first.size == f"{first.gain_pct:.0f} %" and first.gain_of in first.share_of
+    has_gain = round(first.gain_pct) > 0 and first.is_curable and not is_stated
     base = "this run" if first.cause == "slow-first-iteration" else first.gain_of
     gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""
     advice = "The same helps." if is_advised and first.advice else first.advice
