@@ -493,7 +493,8 @@ def _only_case_command(campaign: str, finding: Finding, *, reports: Reports) -> 
     proof = next((proof for proof in finding.evidence if proof.cases), None)
     if proof is None:
         return None
-    return f"nsw summarize {campaign} --case {shlex.quote(proof.cases[0])} --table {proof.table}"
+    cases = "".join(f" --case {shlex.quote(case)}" for case in proof.cases[:_PROVING])
+    return f"nsw summarize {campaign}{cases} --table {proof.table}"
 
 
 def _evidence_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:

@@ -250,7 +250,13 @@ _ROWS_AT_A_TIME = 65536  # rows of an Arrow table turned into Python objects at 
 
 
 def full_rows(table_name: str, data: TableData, columns: Sequence[str] | None = None) -> Iterator[Row]:
-    """Every row with `columns` (None: all of table `table_name`, in the schema's order); absent and NaN are None."""
+    """Every row, in which absent and NaN are None.
+
+    Args:
+        table_name: The table that they are of.
+        data: Its rows.
+        columns: Those that a row has; None: all, in the schema's order.
+    """
     columns = columns or TABLES[table_name].column_names
     if isinstance(data, list):
         for row in data:
