@@ -90,6 +90,7 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
         *_unshown_axis_value_blocks(summary),
         *_caveat_blocks(summary),
         *_unshown_figure_blocks(summary, screen.table),
+        *_missing_figure_notes(summary),
     ]
     return [*blocks, *summary.findings]
 
@@ -102,6 +103,18 @@ def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]
     names = [name for name in figures if first and name != first[0] and f"figure.{name}" not in columns]
     text = f"Also measured: {first_names(names, CASES_NAMED)} (`--figure {names[0]}` shows it)." if names else ""
     return [Note("figures", text, tone="aside")] if names and summary.site else []
+
+
+def _missing_figure_notes(summary: Summary) -> list[Block]:
+    """Why none of several reports is the best: a time of an iteration is no rate without the work in it."""
+    if (
+        summary.site
+        or len(summary.cases) < 2
+        or figure_to_show(summary)
+        or not all(c.iterations for c in summary.cases)
+    ):
+        return []
+    return [Note("best", "None is called best: reports lack the work of an iteration (`nsw help figures`).")]
 
 
 def find_headline(blocks: Iterable[Block]) -> str:

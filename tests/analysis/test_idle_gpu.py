@@ -158,14 +158,14 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
 
 def test_gaps_of_few_iterations_are_counted_over_all_of_them():
     _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, write_ns=50 * MS))
-    assert "9 ms of that are 3 gaps of 54 ms in 18 iterations, in which the host writes files" in text
+    assert "9 ms of that are 3 gaps of 54 ms on average in 18 iterations, in which the host writes files" in text
 
 
 def test_a_stall_of_some_iterations_is_told_once():
     """What is known of the gaps is told with the slow iterations; of gaps that tell nothing the iterations alone."""
     _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, writing=1 / 6), **SLOW)
     assert text.startswith(
-        "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are 3 gaps of 54 ms in 18 iterations: every"
+        "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are 3 gaps of 54 ms on average in 18 iterations: every"
         " 6th iteration takes 54 ms longer than the usual 4 ms, in which the host computes or formats, and writes: a log;"
     )
     (_, table, *_), (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS), **SLOW)
@@ -307,7 +307,10 @@ def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input(
               "gpu_use": [use(span_ns=13 * MS, **slow)], "host_copies": []}  # fmt: skip
     rows = [idle(9.85, med_busy=32.0, mean=13 * MS)]
     first, *others = told(torch, rows, **tables)[1]
-    assert "3 gaps of 54 ms in 18 iterations, in which the host receives its input from a DataLoader's worker" in first
+    assert (
+        "3 gaps of 54 ms on average in 18 iterations, in which the host receives its input from a DataLoader's worker"
+        in first
+    )
     assert not any("longer than the usual" in text for text in others)
 
 
@@ -1063,8 +1066,12 @@ def test_a_gpu_that_is_idle_in_part_for_no_single_cause_is_told_with_what_its_id
 
 def test_the_largest_kernel_of_ones_own_is_named_where_nothing_measured_tells_what_binds_it():
     def texts(busy, name):
-        rows = [part("steady", name, 20 * MS)]
-        tables = {"phase_summary": rows, "gpu_summary": whole(rows), "iterations": [idle(busy)]}
+        rows = [part("steady", name, busy / 100 * 18 * 4 * MS)]
+        tables = {
+            "phase_summary": rows,
+            "gpu_summary": whole(rows),
+            "iterations": [idle(busy) | {"med_gpu_ns": busy / 100 * 4 * MS}],
+        }
         cases = summarize_cases([timeline()], tables, 0.9)
         findings = merge_hits_to_findings(find_hits_by_case(cases), several=False)
         return " ".join(finding.text for finding in findings)

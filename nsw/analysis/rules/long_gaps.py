@@ -320,7 +320,7 @@ def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps], took_ns: float) -> str:
     count = sum(gap.gaps for gap in gaps)
     if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
         length = format_ns(sum(gap.total_ns for gap in gaps) / count)
-        return f"{plural(round(count * iterations), 'gap')} of {length} in {iterations:.0f} iterations"
+        return f"{plural(round(count * iterations), 'gap')} of {length} on average in {iterations:.0f} iterations"
     if count <= _ONE_GAP:
         return "one gap"
     number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
