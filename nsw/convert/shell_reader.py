@@ -22,7 +22,7 @@ PRINTING: Final = frozenset({
     "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
 })  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
+_BRACED: Final = re.compile(r"(!?[A-Za-z_]\w*(?=\[)|[A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
 _OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")
 _REDIRECTION: Final = re.compile(r"\d*(?:<<<|<<-|<<|>>|>\||>&|<&|<>|>|<)|&>>|&>")
 _OPENING: Final = {
