@@ -271,7 +271,8 @@ class _ScriptReader:
     def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
         program = statement.program
         if statement.before not in {"&&", "||"}:
-            self._in_condition = program in TESTS and not statement.is_decided
+            is_test = program in TESTS or (statement.text.startswith("((") and not statement.assigns)
+            self._in_condition = is_test and not statement.is_decided
         if statement.is_decided and (program in TESTS or statement.text.startswith("((")):
             self._report(statement, "the script's own values decide it")
         elif statement.before == "||" and program in PRINTING and not _writes_file(statement):

@@ -257,7 +257,9 @@ class Reader:
         else:
             word = self._parse_word()
             if raw.words and source_text(raw.words[0]) in DECLARING and self._text.startswith("(", self._at):
-                self._parse_value()  # the elements of an array
+                elements = self._parse_value()
+                if match := ASSIGNMENT.fullmatch(source_text(word)):
+                    raw.assigns.append((match[1], bool(match[2]), elements))
                 word = (*word, Piece("computed", "(...)", "an array"))
             raw.words.append(word)
             if source_text(word) == "[[" and len(raw.words) == 1:

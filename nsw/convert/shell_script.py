@@ -40,11 +40,11 @@ from nsw.convert.shell_values import (
 from nsw.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence, Set
+    from collections.abc import Iterator, Mapping, Sequence
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROFILER_PATH: Final = re.compile(r"(?<!\S)\S*/(?=(?:nsys|ncu|nvprof|vtune)\s)")
-_ARRAY: Final = re.compile(r"\w+\+?=\(")
+_ARRAY: Final = re.compile(rf"(?:(?:{'|'.join(DECLARING)})\s+(?:-\w+\s+)*)?\w+\+?=\(")
 TESTS: Final = frozenset({"[", "[[", "test"})
 _LOOKING_UP: Final = frozenset({"command", "which", "type", "hash"})
 _DEEPEST_CALL: Final = 8
@@ -344,8 +344,7 @@ class _Evaluation:
         values, block = self._values, members[0].blocks[depth]
         base, name, words = values.state.copied(), _loop_variable(block), values.loop_words(block)
         tests = [raw for raw in members if raw.blocks[depth].is_condition]
-        lists = {array for array, value in base.variables.items() if value and value[0].source_text[:1] != "["}
-        decides = tests or _decides(members, depth, name, words, lists)
+        decides = tests or _decides(members, depth, name, words, base.variables)
         rounds = [""] * _MOST_ROUNDS if tests else words if decides else []
         statements, counted = list[Statement](), list[str | None]()
         is_known, runs = False, 0
@@ -548,7 +547,9 @@ class _Evaluation:
         if branches and _measures(statement):
             statement.blocks = (*blocks, *(block for block in branches if block not in blocks))
         is_export = bool(raw.words) and source_text(raw.words[0]) == "export"
-        is_alone = bool(raw.assigns and raw.words)  # it is set for that command alone
+        is_alone = (
+            bool(raw.assigns and raw.words) and statement.program not in DECLARING
+        )  # it is set for that command alone
         for name, append, assigned in _assignments(raw):
             texts = (text for pieces in assigned or () for text in self._assigned_texts(raw, pieces))
             value = None if assigned is None else list(texts)
@@ -609,14 +610,16 @@ def _counts_last(members: Sequence[RawStatement], counters: set[str]) -> bool:
     return bool(changes) and not any(counters & shell_names(raw.text) for raw in members[changes[0] + 1 :])
 
 
-def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str], lists: Set[str]) -> bool:
+def _decides(
+    members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str], variables: Mapping[str, object]
+) -> bool:
     """Whether the words of a loop decide what its commands do: of conditions, of a list, or they are profilers."""
     deciding = [r for r in members if r.words and source_text(r.words[0]).startswith(("[", "test", "(("))]
     texts = [source_text(word) for raw in deciding for word in raw.words]
     texts += [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
     is_list = any(append for raw in members for _, append, _ in _assignments(raw))
     indices = [match for raw in members for match in _INDEX.finditer(raw.text)]
-    texts += [match[2] for match in indices if match[1] in lists]
+    texts += [match[2] for match in indices if variables.get(match[1])]
     return is_list or name in shell_names(" ".join(texts)) or any(map(STARTS_PROFILER.search, words))
 
 
@@ -630,13 +633,13 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
         assignments: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
         for word in raw.words[1:]:
             match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
-            if match:
+            if match and word[-1].name != "an array":
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
                 if rest[0].text.startswith("~"):
                     rest = (Piece("shell", "~"), rest[0]._replace(text=rest[0].text[1:]), *word[1:])
                 value = tuple(piece for piece in rest if piece.text or piece.quoted)
                 assignments.append((match[1], bool(match[2]), [value]))
-        return assignments
+        return [*assignments, *raw.assigns]
     if first == "let" or first.startswith("(("):
         texts = [first[2:-2]] if first != "let" else [source_text(word) for word in raw.words[1:]]
         return [sum_ for text in texts for sum_ in _arithmetic_assignments(text)]

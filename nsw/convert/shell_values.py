@@ -339,9 +339,12 @@ class ShellValues:
     def _elements(self, name: str) -> dict[str, str]:
         """The elements of an array by their indices or keys, as far as they are known."""
         elements: dict[str, str] = {}
-        for at, text in enumerate(element.literal for element in self.state.variables.get(name) or ()):
-            match = _KEYED.fullmatch(text or "")
-            elements |= {match[1]: match[2]} if match else {str(at): text} if text is not None else {}
+        for at, element in enumerate(self.state.variables.get(name) or ()):
+            match = _KEYED.fullmatch(element.source_text) if element.is_known else None
+            if match is not None and "$" not in match[0]:
+                elements[match[1]] = match[2]
+            elif element.literal is not None:
+                elements[str(at)] = element.literal
         return elements
 
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
