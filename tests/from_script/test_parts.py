@@ -101,6 +101,10 @@ def test_a_variable_that_the_job_computes_twice_is_computed_twice(converted):
     assert recipe.app.setup == ["export M=$(hostname)", 'export M="${M:-x}"']
 
 
+def test_the_elements_of_a_function_s_array_are_known(converted):
+    assert converted("f() { local x=(1 2); nsys profile ./a ${x[1]}; }\nf\n")[1] == []
+
+
 def test_a_profiler_that_is_looked_up_is_there(converted):
     recipe, unknown = converted("if command -v nsys; then nsys profile ./a; elif which ncu; then ncu ./a; fi\n")
     assert ([one.kind for one in recipe.passes], unknown) == (["timeline"], [])
