@@ -524,8 +524,9 @@ class _Evaluation:
         if first is not None and first.text.startswith("((") and len(raw.words) == 1:
             number = statement.words[0].literal
             return bool(int(number)) if number and number.isdecimal() else None
-        if statement.program in _LOOKING_UP and starts_profiler(statement.words[-1:]):
-            return True  # nsw says itself where it is not
+        # of `if command -v nsys`: nsw says itself where it is not; what is done where it is absent is to be named
+        if statement.program in _LOOKING_UP and raw.is_condition and not raw.is_negated:
+            return starts_profiler(statement.words[-1:]) or None
         if statement.program not in TESTS:
             return None
         words = [word.as_pattern for word in statement.words[1:]]

@@ -108,6 +108,8 @@ def test_the_elements_of_a_function_s_array_are_known(converted):
 def test_a_profiler_that_is_looked_up_is_there(converted):
     recipe, unknown = converted("if command -v nsys; then nsys profile ./a; elif which ncu; then ncu ./a; fi\n")
     assert ([one.kind for one in recipe.passes], unknown) == (["timeline"], [])
+    _, unknown = converted("which nsys || module load n\nif ! which nsys; then module load n; fi\nnsys profile ./a\n")
+    assert unknown == ["module load n: a condition: not carried over", "if ! which nsys: not carried over"]
 
 
 def test_of_paths_and_a_name_of_a_profiler_the_name_is_taken(tmp_path):
