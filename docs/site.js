@@ -9,7 +9,7 @@ const COMMON = new Set(
 );
 // what readers call it -> what the pages do
 const ALIKE = {
-  abort: "cancel", authentication: "code", big: "large", docker: "container", example: "demo", faster: "slower", huge: "large",
+  abort: "cancel", authentication: "code", big: "large", docker: "container", email: "mail", example: "demo", faster: "slower", huge: "large",
   imbalance: "stragglers", kill: "cancel", license: "licence", min: "least", minimum: "least", multi: "several", multiple: "several",
   oom: "memory", optimisation: "change", optimization: "change", part: "window", qdel: "cancel", remove: "delete",
   rerun: "repeat", scancel: "cancel", significance: "verdict", significant: "verdict", singularity: "apptainer",

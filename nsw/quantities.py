@@ -226,7 +226,7 @@ def percent(value: float | None) -> str:
 
 
 def format_change(value: float, digits: int = 1, *, as_factor: bool = False) -> str:
-    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x`, `1 / 15`.
+    """A change in percent, `+12.3 %`; twice as much and more, a half and less as a factor, `210x higher`, `15x lower`.
 
     Args:
         value: The change, in percent.
@@ -235,9 +235,12 @@ def format_change(value: float, digits: int = 1, *, as_factor: bool = False) -> 
     """
     if _HALVED < value < _DOUBLED and not as_factor:
         return f"{value:+,.{digits}f} %"
-    if -100 < value < 0:
-        return f"1 / {factor_digits(100 / (100 + value))}"
-    return f"{factor_digits(1 + value / 100) if value > -100 else 0}x"
+    if value <= -100:
+        return "0x"
+    if abs(value) < _NO_CHANGE:
+        return NO_CHANGE
+    times = 1 + value / 100
+    return f"{factor_digits(times)}x higher" if times > 1 else f"{factor_digits(1 / times)}x lower"
 
 
 def format_rate_change(value: float, *, as_factor: bool | None = None) -> str:
@@ -256,9 +259,9 @@ def format_magnitude(value: float, digits: int = 1) -> str:
 
 
 def change_in_sentence(value: float) -> str:
-    """The same in a sentence, after "by": `+12 %`, `a factor of 210`."""
-    text = format_change(value, 0)
-    return f"a factor of {text.removesuffix('x')}" if text.endswith("x") else text
+    """The same in a sentence, after "by": `+12 %`, `a factor of 210`, `a factor of 1/15`."""
+    number, is_factor, direction = format_change(value, 0).partition("x ")
+    return f"a factor of {'1/' * (direction == 'lower')}{number}" if is_factor else number
 
 
 def _in_units(value: float, units: Units) -> str:

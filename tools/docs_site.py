@@ -30,8 +30,8 @@ OUTSIDE = "repository"  # where the site has files that are not in docs
 _LANGUAGES = {".py": "python", ".yaml": "yaml", ".json": "json", ".c": "c", ".cu": "cpp", ".toml": "toml"}
 # what the search shows first: pages that answer a user's question, and last those for developers
 _FIRST = (
-    "faq glossary howto/ recipe layout site remote slurm environment "
-    "gpu.md cpu pairs compare believe conditions stragglers"
+    "faq glossary howto/ answers commands recipe layout site remote slurm environment "
+    "gpu.md cpu pairs compare believe conditions stragglers python page"
 )
 _LAST = f"gpu-measurements.md internals.md one-run.md crash-proof.md extending/ skill/ studies/ {OUTSIDE}/"
 _BOOSTS = dict.fromkeys(_FIRST.split(), 2) | dict.fromkeys(_LAST.split(), 0.5)

@@ -97,7 +97,11 @@ def _waits() -> str:
         if reason
     ]
     head = "## Why a job of Slurm is pending\n\n`nsw status` and `squeue` show the reason.\n"
-    return "\n".join([head, "| reason | meaning | what to do |", "|---|---|---|", *rows, ""])
+    unavailable = (
+        "### `srun: Required node not available (down, drained or reserved)`\n\nThe reason is `ReqNodeNotAvail`. "
+        "`sinfo -R` says why nodes are down; a lower time limit may let a job end before a maintenance.\n"
+    )
+    return "\n".join([head, "| reason | meaning | what to do |", "|---|---|---|", *rows, "", unavailable])
 
 
 def _subject(refusal: KnownRefusal) -> tuple[str | None, str | None]:

@@ -250,7 +250,7 @@ def interval_text(row: Compared, *, as_factors: bool, directed: bool = True) -> 
     low, high = estimate.low, estimate.high
     if low == high:
         return "exact"
-    if not directed:
+    if not directed and (low * high <= 0 or not as_factors):
         ends = [format_change(log_ratio_to_percent(end), 0, as_factor=as_factors) for end in (low, high)]
     elif low * high <= 0:
         return " to ".join(_change_text(row, end, as_factors=as_factors) for end in (low, high))

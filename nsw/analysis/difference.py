@@ -35,7 +35,7 @@ __all__ = [
     "changes_by_operation",
     "explain_difference",
     "gpu_operations_by_name",
-    "have_unmatched_kernels",
+    "renamed_kernel_names",
 ]
 
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
@@ -183,10 +183,18 @@ def gpu_operations_by_name(
     ]
 
 
-def have_unmatched_kernels(first: Sequence[Operation], second: Sequence[Operation]) -> bool:
-    """Whether both sides have kernels that the other lacks, of which some may be the same under another name."""
-    names = [{operation.name for operation in side} for side in (first, second)]
-    return bool(names[0] - names[1]) and bool(names[1] - names[0])
+def renamed_kernel_names(first: Sequence[Operation], second: Sequence[Operation]) -> frozenset[str]:
+    """The kernels that are gone or new and may be the same: their classes and launches are alike."""
+    vanished, new = _operations_without_partner(first, second), _operations_without_partner(second, first)
+    return frozenset(
+        name for old in vanished for now in new if _count_matching_marks(old, now) is not None
+        for name in (old.name, now.name)
+    )  # fmt: skip
+
+
+def _operations_without_partner(side: Sequence[Operation], other: Sequence[Operation]) -> list[Operation]:
+    names = {(o.name, o.kind) for o in other}
+    return [o for o in side if (o.name, o.kind) not in names]
 
 
 def add_shapes_and_ranges(
@@ -304,15 +312,13 @@ def changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]
         first: The operations of the first side.
         second: Those of the second side.
     """
-    before = {(o.name, o.kind): o for o in first}
     after = {(o.name, o.kind): o for o in second}
     changes = [
-        Change(short_name(old.name), "changed", old.ns, after[key].ns, group=old.group)
-        for key, old in before.items()
-        if key in after
+        Change(short_name(old.name), "changed", old.ns, after[old.name, old.kind].ns, group=old.group)
+        for old in first
+        if (old.name, old.kind) in after
     ]
-    vanished = [operation for key, operation in before.items() if key not in after]
-    new = [operation for key, operation in after.items() if key not in before]
+    vanished, new = _operations_without_partner(first, second), _operations_without_partner(second, first)
     for old, now in _match_renamed_kernels(vanished, new):
         vanished.remove(old)
         new.remove(now)

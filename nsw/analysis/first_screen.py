@@ -36,7 +36,8 @@ from nsw.analysis.several_cases import (
     variants_screen,
 )
 from nsw.analysis.single_case import NO_GPU_WORK, idle_time_text, main_time_section
-from nsw.quantities import NO_CHANGE, change_of_speed, duration, number
+from nsw.analysis.steady import time_of_few_iterations
+from nsw.quantities import NO_CHANGE, change_of_speed, duration, format_ns, number
 from nsw.recipe.matrix import SIDE
 from nsw.wording import first_names, plural
 
@@ -67,6 +68,7 @@ _OF_START: Final = (
 # kernels of PyTorch that make a model, one of which draws its random numbers
 _MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kernel|CatArray")
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
+_NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -88,6 +90,7 @@ def first_screen_blocks(summary: Summary) -> list[Block]:
         *_unshown_axis_value_blocks(summary),
         *_caveat_blocks(summary),
         *_unshown_figure_blocks(summary, screen.table),
+        *_missing_figure_notes(summary),
     ]
     return [*blocks, *summary.findings]
 
@@ -100,6 +103,18 @@ def _unshown_figure_blocks(summary: Summary, table: Table | None) -> list[Block]
     names = [name for name in figures if first and name != first[0] and f"figure.{name}" not in columns]
     text = f"Also measured: {first_names(names, CASES_NAMED)} (`--figure {names[0]}` shows it)." if names else ""
     return [Note("figures", text, tone="aside")] if names and summary.site else []
+
+
+def _missing_figure_notes(summary: Summary) -> list[Block]:
+    """Why none of several reports is the best: a time of an iteration is no rate without the work in it."""
+    if (
+        summary.site
+        or len(summary.cases) < 2
+        or figure_to_show(summary)
+        or not all(c.iterations for c in summary.cases)
+    ):
+        return []
+    return [Note("best", "None is called best: reports lack the work of an iteration (`nsw help figures`).")]
 
 
 def find_headline(blocks: Iterable[Block]) -> str:
@@ -179,6 +194,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     of_calls = any(item.table == "api" for finding in summary.findings for item in finding.evidence)
     if len(summary.cases) == 1 and not summary.site and not of_calls and (text := startup_text(summary.cases[0])):
         notes.append(Note("startup", text, tone="aside"))
+    if len(summary.cases) == 1 and time_of_few_iterations(summary.cases[0].phases) is not None:
+        notes.append(Note("outside", _outside_of_iterations_text(summary.cases[0]), tone="aside"))
     if slowest:
         notes.append(
             Note(
@@ -200,6 +217,21 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     more = f" (and {len(summary.missing) - 1} more)" if len(summary.missing) > 1 else ""
     missing = (Note("missing", line + more, tone="warning") for line in summary.missing[:1])
     return [*notes, *condition_notes(summary)[:_LISTED], *odd, *missing]
+
+
+def _outside_of_iterations_text(case: CaseSummary) -> str:
+    """Where the time outside of the iterations goes, of which no share and no gain is."""
+    parts = []
+    for where, names in (("before", ("setup", "warmup")), ("behind", ("end",))):
+        phases = [phase for phase in case.phases if phase.phase in names]
+        took_ns, busy_ns, calls_ns = (
+            sum(getattr(phase, column) or 0.0 for phase in phases)
+            for column in ("duration_ns", "gpu_busy_ns", "api_ns")
+        )
+        if took_ns >= _NAMED_PART * sum(phase.duration_ns for phase in case.phases):
+            calls = f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
+            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)})")
+    return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
 
 
 def _waits_for_traced_launches(case: CaseSummary) -> bool:
@@ -267,6 +299,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
             iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
             takes = f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}"
             parts_said.append(takes + recorded_span_text(case))
+        if (times := time_of_few_iterations(case.phases)) is not None:
+            parts_said[-1] += f" for {format_ns(times[0])} of {format_ns(times[1])}"
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
     section = main_time_section(case, summary.tables)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.groups import group_by
-from nsw.analysis.steady import gpu_labels, process_key
+from nsw.analysis.steady import SLOW, gpu_labels, process_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -82,6 +82,7 @@ class IdleGpu:
         has_calls: Whether the report has the host's CUDA calls, by which gaps are told apart.
         mean_busy_pct: As busy_pct, of all iterations together; None where that is not known.
         is_mean: Whether times are means over all iterations: of those with many pauses the median says little.
+        slow_gaps: The gaps of a slow iteration, without those that are short beside its longest.
     """
 
     is_iteration: bool
@@ -99,6 +100,7 @@ class IdleGpu:
     has_calls: bool = True
     mean_busy_pct: float | None = None
     is_mean: bool = False
+    slow_gaps: tuple[Gaps, ...] = ()
 
     @property
     def idle_ns(self) -> float:
@@ -234,6 +236,7 @@ def _most_idle_gpu_of_run(
         has_calls=use is None or use.get("launches") is not None,
         mean_busy_pct=least.get("gpu_busy_pct"),
         is_mean=is_mean,
+        slow_gaps=_gaps_of_gpu(least, tables["gaps"], (use and use.get("slow")) or 1, of_slow=True),
     )
 
 
@@ -243,7 +246,7 @@ def _is_same_gpu(row: Row, gpu: Row) -> bool:
     )
 
 
-def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...]:
+def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, *, of_slow: bool = False) -> tuple[Gaps, ...]:
     columns = (
         "gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing", "from_gpu",
         "opening",
@@ -251,7 +254,7 @@ def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Gaps, ...
     gaps = (
         Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
         for row in rows
-        if _is_same_gpu(row, gpu)
+        if _is_same_gpu(row, gpu) and (row.get("phase") == SLOW) == of_slow
     )
     return tuple(part for gap in gaps for part in _without_work_of_host(gap))
 
@@ -279,7 +282,7 @@ def _copies_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies,
 
 _NOT_DIVIDED: Final = frozenset(
     {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
-     "slower_input_ns", "slower_results_ns", "slower_spawns", "slower_operations", "slower_pct", "slowest_load_ns",
+     "slower_input_ns", "slower_spawns", "slower_operations", "slower_pct", "slowest_load_ns",
      "slowest_spawns", "spawns", "compiles", "late_compiles", "compile_ns", "collective_ns", "channels"}
 )  # fmt: skip
 

@@ -47,7 +47,7 @@ from nsw.recipe.matrix import AFTER, BEFORE, SIDE
 from nsw.wording import first_names, plural, singular_or_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.rules.hits import Hit
@@ -180,22 +180,49 @@ def _variants_or_pairs_screen(summary: Summary) -> Screen:
 
 
 def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Variant]]) -> Screen:
-    by_id = summary.by_id
+    """Two variants beside each other, a row a case of the other parameters."""
     pairs = [
         (b, a) if a.variant != summary.compared_to and b.variant == summary.compared_to else (a, b) for a, b in pairs
     ]
     unit = next((v.unit for pair in pairs for v in pair if v.unit), None) or summary.figure or "figure"
-    first, second = pairs[0]
-    void = contradicted_figures(summary.variants, by_id)
-    base_text = _variant_label(summary, first.variant)
-    gpu_ns, operations = _gpu_ns_per_iteration(by_id), _operations_per_iteration(by_id)
-    is_timed = any(v.case_id in gpu_ns for pair in pairs for v in pair)
-    is_time = is_time_unit(unit)
+    void = contradicted_figures(summary.variants, summary.by_id)
+    gpu_ns = _gpu_ns_per_iteration(summary.by_id)
     gpu_pairs = {b.case_id: (gpu_ns.get(a.case_id), gpu_ns.get(b.case_id)) for a, b in pairs}
     gpu_ratios = {case: before / after for case, (before, after) in gpu_pairs.items() if before and after}
     valid_ratios = [p[1].ratio for p in pairs if p[1].ratio and not _has_contradicted_figure(p, void)]
-    change_text = _change_texts([*valid_ratios, *gpu_ratios.values()], is_time=is_time)
-    ratio_unit: Unit = "longer x" if is_time else "faster x"
+    change_text = _change_texts([*valid_ratios, *gpu_ratios.values()], is_time=is_time_unit(unit))
+    table = _variant_pairs_table(
+        summary, pairs, unit=unit, void=void, gpu_ns=gpu_ns, gpu_ratios=gpu_ratios, change_text=change_text
+    )
+    return Screen(_variant_pairs_text(summary, pairs, unit=unit, void=void, change_text=change_text), table)
+
+
+def _variant_pairs_table(
+    summary: Summary,
+    pairs: Sequence[tuple[Variant, Variant]],
+    *,
+    unit: str,
+    void: Collection[str],
+    gpu_ns: Mapping[str, float],
+    gpu_ratios: Mapping[str, float],
+    change_text: Callable[[float], str],
+) -> Table:
+    """The figures, ratios and GPU times of pairs.
+
+    Args:
+        summary: What was summarised.
+        pairs: The variant compared to, and the other.
+        unit: Of the figure.
+        void: The cases whose figure kernels' times contradict.
+        gpu_ns: GPU time of an iteration of each case, ns.
+        gpu_ratios: How many times shorter it is than that of the variant compared to, by case.
+        change_text: A ratio in words.
+    """
+    by_id, operations = summary.by_id, _operations_per_iteration(summary.by_id)
+    first, second = pairs[0]
+    base_text = _variant_label(summary, first.variant)
+    is_timed = any(v.case_id in gpu_ns for pair in pairs for v in pair)
+    ratio_unit: Unit = "longer x" if is_time_unit(unit) else "faster x"
     title = figure_heading(summary.figure, unit, is_median=any(v.runs > 1 for pair in pairs for v in pair))
     parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda p, name=name: parameter_value_cell(p[0].series[name]))
@@ -223,16 +250,28 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         (Column("idle_pct", f"GPU idle, {parameter_value_text(second.variant)}", "whole %"),
          lambda p: None if (busy := mean_gpu_busy_pct(by_id[p[1].case_id])) is None else 100 - busy),
     ]  # fmt: skip
-    table = screen_table(parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
-                   droppable=("gpu_ratio", "operations", "gpu_ns"))  # fmt: skip
+    return screen_table(parts, pairs, "compare", [v.case_id for pair in pairs for v in pair],
+                        droppable=("gpu_ratio", "operations", "gpu_ns"))  # fmt: skip
+
+
+def _variant_pairs_text(
+    summary: Summary,
+    pairs: Sequence[tuple[Variant, Variant]],
+    *,
+    unit: str,
+    void: Collection[str],
+    change_text: Callable[[float], str],
+) -> str:
+    """Whether the second variant of pairs helps, and by how much; the arguments are those of their table."""
+    base_text, second = _variant_label(summary, pairs[0][0].variant), pairs[0][1]
     variant_text = f"{summary.compared}={parameter_value_text(second.variant)}"
     with_ratio = [(pair, pair[1].ratio) for pair in pairs if pair[1].ratio and not _has_contradicted_figure(pair, void)]
     alike = [p for p, _ in with_ratio if _do_ranges_overlap(*p)]
     better, worse = ([p for p, r in with_ratio if sign * (r - 1) > 0 and p not in alike] for sign in (1, -1))
     if not with_ratio and void:
-        return Screen(f"{variant_text}: no ratio to {base_text} is valid", table)
+        return f"{variant_text}: no ratio to {base_text} is valid"
     if not with_ratio:
-        return Screen(f"{variant_text}: nothing to compare with {base_text} was measured", table)
+        return f"{variant_text}: nothing to compare with {base_text} was measured"
     if len(with_ratio) == 1 and not alike:
         (((base, _), ratio),) = with_ratio
         at = f" at {_series_text(base)}" if len(pairs) > 1 else ""
@@ -240,16 +279,16 @@ def _variant_pairs_screen(summary: Summary, pairs: Sequence[tuple[Variant, Varia
         text = f"is {change} than {base_text}"
         if change == NO_CHANGE:
             text = f"is as fast as {base_text}"
-        elif is_time and "%" in change:
+        elif is_time_unit(unit) and "%" in change:
             text = f"takes {change} than {base_text}"
-        return Screen(f"{variant_text} {text}{at} ({summary.figure})", table)
+        return f"{variant_text} {text}{at} ({summary.figure})"
     effects = [f"{verb} {len(group)}" for verb, group in (("helps", better), ("slows", worse)) if group]
     ends = (change_text(end([r for _, r in with_ratio])) for end in (min, max))
     ranged = f"{merged_range(*ends)} by {summary.figure}"
     if not effects:
-        return Screen(f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})", table)
+        return f"{variant_text} changes nothing beyond the scatter of the runs ({ranged})"
     within = f", {len(alike)} within the scatter of its runs" if alike else ""
-    return Screen(f"{variant_text} {', '.join(effects)} of {len(with_ratio)}{within} ({ranged})", table)
+    return f"{variant_text} {', '.join(effects)} of {len(with_ratio)}{within} ({ranged})"
 
 
 def _has_contradicted_figure(pair: tuple[Variant, Variant], void: Container[str]) -> bool:
@@ -292,76 +331,116 @@ def _do_ranges_overlap(first: Variant, second: Variant) -> bool:
 
 
 def _row_per_variant_screen(summary: Summary) -> Screen:
-    by_id = summary.by_id
-    variants = summary.variants
+    """A row a variant, those of a case of the other parameters together; the headline is of the first of these."""
+    variants, void = summary.variants, contradicted_figures(summary.variants, summary.by_id)
     unit = next((v.unit for v in variants if v.unit), None) or summary.figure or "figure"
-    gpu_ns = _gpu_ns_per_iteration(by_id)
-    repeated, is_time = any(v.runs > 1 for v in variants), is_time_unit(unit)
-    void, no_ratio = contradicted_figures(variants, by_id), cases_with_void_ratio(variants, by_id)
-    change_text = _change_texts((v.ratio for v in variants if v.ratio and v.case_id not in no_ratio), is_time=is_time)
+    no_ratio = cases_with_void_ratio(variants, summary.by_id)
+    valid_ratios = (v.ratio for v in variants if v.ratio and v.case_id not in no_ratio)
+    change_text = _change_texts(valid_ratios, is_time=is_time_unit(unit))
+    series: list[Sequence[Variant]] = [*group_by(variants, lambda variant: repr(variant.series)).values()]
+    measured = [[v for v in members if v.ratio and v.case_id not in void] for members in series]
+    fastest = {repr(max(members, key=lambda v: v.ratio or 0.0).variant) for members in measured if len(members) > 1}
+    if len(series) > 1 and len(fastest) == 1 and all(len(members) > 1 for members in measured):
+        best = max(measured[0], key=lambda v: v.ratio or 0.0)
+        slower_text = _at_each_text(summary, measured, change_text)
+        headline = f"{_variant_label(summary, best.variant)} is the fastest{slower_text}"
+    else:
+        series = _most_telling_series_first(summary, series, unit, void)
+        headline = _variants_text(summary, series[0], unit=unit, void=void, change_text=change_text)
+    rows = [variant for members in series for variant in members]
+    return Screen(headline, _row_per_variant_table(summary, rows, unit, no_ratio))
+
+
+def _row_per_variant_table(summary: Summary, rows: Sequence[Variant], unit: str, no_ratio: Container[str]) -> Table:
+    """The figure, ratio and kernels of variants.
+
+    Args:
+        summary: What was summarised.
+        rows: The variants, in order.
+        unit: Of the figure.
+        no_ratio: The cases whose ratio says nothing.
+    """
+    by_id, gpu_ns = summary.by_id, _gpu_ns_per_iteration(summary.by_id)
+    repeated = any(v.runs > 1 for v in rows)
     parts: list[ColumnPart | None] = [
         *((Column(f"param.{name}", name), lambda v, name=name: parameter_value_cell(v.series[name]))
-         for name in variants[0].series),
+         for name in rows[0].series),
         (Column("variant", summary.compared or "variant"), lambda v: parameter_value_cell(v.variant)),
         (Column("figure", figure_heading(summary.figure, unit, is_median=repeated), "number"), lambda v: v.figure),
         (Column("figure_range", "its range", "range"), lambda v: (v.least, v.most)) if repeated else None,
         (Column("ratio", f"beside {_variant_label(summary, summary.compared_to)}",
-                "longer x" if is_time else "faster x"),
+                "longer x" if is_time_unit(unit) else "faster x"),
          lambda v: SET_ASIDE if v.case_id in no_ratio else v.ratio),
         (Column("gpu_ns", "GPU time an iteration", "ns"), lambda v: gpu_ns.get(v.case_id)),
         mfu_column(summary, lambda v: v.case_id),
         *kernel_columns(lambda v: by_id[v.case_id]),
         (Column("what", "what is wrong"), lambda v: first_problem_text(summary.hits.get(v.case_id, ()))),
     ]  # fmt: skip
-    # GPU time however it was measured
-    taken_ns = {id_: case.gpu_ns or sum(k.time_ns or 0.0 for k in case.kernels) for id_, case in by_id.items()}
-    # first the series that can be trusted: of a rate that with the best, of a time that which takes most
+    return screen_table(parts, rows, "compare", [v.case_id for v in summary.variants], repeats=len(rows[0].series),
+                        droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
+
+
+def _most_telling_series_first(
+    summary: Summary, series: Sequence[Sequence[Variant]], unit: str, void: Container[str]
+) -> list[Sequence[Variant]]:
+    """First those with valid figures: of a rate that with the best, of a time that which takes most GPU time."""
+    taken_ns = {  # however it was measured
+        case.id: case.gpu_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) for case in summary.cases
+    }
     less = is_smaller_figure_better(summary, summary.figure, unit)
-    series = list(group_by(variants, lambda variant: repr(variant.series)).values())
-    measured = [[v for v in members if v.ratio and v.case_id not in void] for members in series]
-    fastest = {repr(max(members, key=lambda v: v.ratio or 0.0).variant) for members in measured if len(members) > 1}
-    is_same_everywhere = len(series) > 1 and len(fastest) == 1 and all(len(members) > 1 for members in measured)
-    by_weight = series if is_same_everywhere else sorted(
+    return sorted(
         series,
         key=lambda members: (
             any(v.case_id in void for v in members),
             -sum(taken_ns[v.case_id] for v in members) if less else 0.0,
             -max(v.figure or 0.0 for v in members),
         ),
-    )  # fmt: skip
-    rows = [variant for members in by_weight for variant in members]
-    table = screen_table(parts, rows, "compare", [v.case_id for v in variants],
-                   repeats=len(variants[0].series), droppable=("figure_range", "kernel_ns"), wide="what")  # fmt: skip
-    alike = [v for v in by_weight[0] if v.ratio and v.case_id not in void]
+    )
+
+
+def _variants_text(
+    summary: Summary,
+    variants: Sequence[Variant],
+    *,
+    unit: str,
+    void: Collection[str],
+    change_text: Callable[[float], str],
+) -> str:
+    """Which of the variants of a series is the fastest, and how much slower the others are.
+
+    Args:
+        summary: What was summarised.
+        variants: Those of the series.
+        unit: Of the figure.
+        void: The cases whose figure kernels' times contradict.
+        change_text: A ratio in words.
+    """
+    alike = [v for v in variants if v.ratio and v.case_id not in void]
     if not alike:
-        base = _variant_label(summary, summary.compared_to)
-        return Screen(f"{summary.compared}: nothing to compare with {base} was measured", table)
+        return (
+            f"{summary.compared}: nothing to compare with {_variant_label(summary, summary.compared_to)} was measured"
+        )
     if len(alike) == 1:
         value = f"{number(alike[0].figure)} {unit}"
-        only = _variant_label(summary, alike[0].variant)
         state = "has a valid figure" if void else "was measured"
-        return Screen(f"only {only} {state}: {value}, nothing to compare it with", table)
-    if contradicted := [v for v in by_weight[0] if v.case_id in void]:
+        return f"only {_variant_label(summary, alike[0].variant)} {state}: {value}, nothing to compare it with"
+    at = f" at {_series_text(variants[0])}" if variants[0].series else ""
+    if contradicted := [v for v in variants if v.case_id in void]:
         names = first_names([_variant_label(summary, v.variant) for v in contradicted], CASES_NAMED)
-        at = f" at {_series_text(rows[0])}" if rows[0].series else ""
         text = f"no figure tells the fastest{at}, as that of {names} is {SET_ASIDE}"
-        return Screen(f"{text}{_fastest_kernel_text(summary, by_weight[0])}", table)
+        return f"{text}{_fastest_kernel_text(summary, variants)}"
     best = max(alike, key=lambda v: v.ratio or 0.0)
-    if is_same_everywhere:
-        slower_text = _at_each_text(summary, measured, change_text)
-        return Screen(f"{_variant_label(summary, best.variant)} is the fastest{slower_text}", table)
-    others = {_variant_label(summary, v.variant): v for v in alike if v is not best}
-    changes = {name: change_text((v.ratio or 0.0) / (best.ratio or 1.0)) for name, v in others.items()}
-    scattered = [name for name, v in others.items() if _do_ranges_overlap(best, v)]
-    near = [name for name in others if name in scattered or changes[name] == NO_CHANGE]
+    slower_variants = {_variant_label(summary, v.variant): v for v in alike if v is not best}
+    changes = {name: change_text((v.ratio or 0.0) / (best.ratio or 1.0)) for name, v in slower_variants.items()}
+    scattered = [name for name, v in slower_variants.items() if _do_ranges_overlap(best, v)]
+    near = [name for name in changes if name in scattered or changes[name] == NO_CHANGE]
     slower = [f"{name} {change}" for name, change in changes.items() if name not in near]
-    at = f" at {_series_text(rows[0])}" if rows[0].series else ""
     none_text = "no difference" + (" beyond the scatter of the runs" if scattered else "")
     if not slower:
-        return Screen(f"{summary.compared} makes {none_text}{at}", table)
+        return f"{summary.compared} makes {none_text}{at}"
     alike_text = f"; {none_text}: {first_names(near, CASES_NAMED)}" if near else ""
     best_name, slower_text = _variant_label(summary, best.variant), first_names(slower, CASES_NAMED)
-    return Screen(f"{best_name} is the fastest{at}: {slower_text}{alike_text}", table)
+    return f"{best_name} is the fastest{at}: {slower_text}{alike_text}"
 
 
 def _fastest_kernel_text(summary: Summary, variants: Sequence[Variant]) -> str:
@@ -531,10 +610,17 @@ def _waste_text(order: Sequence[CaseSummary], hits: Mapping[str, Sequence[Hit]],
         )
     saved = f"save {WASTE_PCT:.0f} % of their time or more"
     if wasted == 1:
-        saved = f"save {_hits_weight(curable[first.id]):.0f} % of its time"
+        saved = f"save {_hits_weight(curable[first.id]):.0f} % of its {_time_base_text(first)}"
     idle = singular_or_count(unexplained, "one more is", "more are")
     more = f"; {idle} idle as long, and why is not measured" if unexplained else ""
     return (f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}") + more
+
+
+def _time_base_text(case: CaseSummary) -> str:
+    """What a gain of a case is a share of: GPU time, and how much, where no timeline tells how long it takes."""
+    if case.idle_gpu is not None or case.iterations is not None or not case.gpu_ns:
+        return "time"
+    return f"{duration(case.gpu_ns)} of GPU time"
 
 
 def _campaign_name(summary: Summary) -> str:

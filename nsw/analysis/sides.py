@@ -511,10 +511,13 @@ def compare_sides(first: Side, second: Side, by: By = "case", tolerance: float =
         ]
     if by in _FEW:
         return compared
-    decided = list(_withdraw_chance_verdicts(compared))
-    if by == "metric":
-        return _in_order_of_kernel_time(decided, first, second)
-    return sorted(decided, key=lambda row: -row.weight)
+    if by != "metric":
+        return sorted(_withdraw_chance_verdicts(compared), key=lambda row: -row.weight)
+    # how long kernels take is the question, and what was counted beside it does not make its answer less certain
+    times = [row for row in compared if split_kernel_metric(row.what)[0] == _DURATION]
+    counters = [row for row in compared if split_kernel_metric(row.what)[0] != _DURATION]
+    decided = [*_withdraw_chance_verdicts(times), *_withdraw_chance_verdicts(counters)]
+    return _in_order_of_kernel_time(decided, first, second)
 
 
 def _pair_only_kernels(first: Measured, second: Measured, by: By) -> tuple[Measured, Measured]:
@@ -656,7 +659,7 @@ def _compare_quantity(
         floor = _raise_for_scattered_iterations(floor, match, sides, quantity)
     before = [a for a, _ in pairs] or [q.value for q in first.values()]
     after = [b for _, b in pairs] or [q.value for q in second.values()]
-    row = replace(row, means=(statistics.geometric_mean(before), statistics.geometric_mean(after)))
+    row = replace(row, means=(_geometric_mean(before), _geometric_mean(after)))
     if pairs:
         alpha = alpha_at_look(max(run.repeat for run in match.second)) if sides[1].adding else ALPHA
         logs = [math.log(b / a) for a, b in pairs]
@@ -667,6 +670,11 @@ def _compare_quantity(
     estimate = replace(estimate, floor=None) if is_exact else estimate
     size = abs((medians[1] or 0.0) - (medians[0] or 0.0)) if sample.unit == "ns" else abs(estimate.log_ratio)
     return replace(row, estimate=estimate, weight=size)
+
+
+def _geometric_mean(values: Sequence[float]) -> float:
+    """The mean of ratios; a single value as it is, which logarithms would change in its last digit."""
+    return values[0] if len(values) == 1 else statistics.geometric_mean(values)
 
 
 def figure_doubts(sides: tuple[Side, Side], match: Match, figure: str) -> list[str]:

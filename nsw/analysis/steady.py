@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+SLOW: Final = "slow"  # the phase of gaps of slow iterations, in table gaps
 PHASES: Final = ("setup", "warmup", "steady", "end")
 _STEADY: Final = ("steady", "all")  # `all`: a process without iterations, beside others that have some
 PROCESS: Final = ("run", "report", "rank", "pid")
@@ -192,6 +193,13 @@ def summarize_phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, 
     return tuple(case_phases)
 
 
+def time_of_few_iterations(phases: Iterable[Phase]) -> tuple[float, float] | None:
+    """How long the iterations take together, and all phases, ns; None where they take most, or where there are none."""
+    times = {phase.phase: phase.duration_ns for phase in phases}
+    steady_ns, all_ns = times.get("steady", 0.0), sum(times.values())
+    return (steady_ns, all_ns) if 0 < steady_ns < all_ns / 2 else None
+
+
 def unsplit_timeline_reason(rows: Sequence[Row]) -> str | None:
     """Why the timelines of a case were not split; None where one was, or where no report has a timeline."""
     split = any(row["phase"] != "all" for row in rows)
@@ -269,7 +277,9 @@ def _late_process_differences(
         return ()
     measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
     for key, row in rows.items():
-        waits = [gap for gap in gaps if process_key(gap) == key and gap["length"] == "long"]
+        waits = [
+            gap for gap in gaps if process_key(gap) == key and gap["length"] == "long" and gap.get("phase") != SLOW
+        ]
         for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
         measured[key] = tuple(
             value / row["iterations"]

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.campaign.answers import results
 from nsw.campaign.selection import Selection
+from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import load_table, table_files
 from nsw.errors import NswError
 from nsw.present.emit import columns_of, of_one_type
 from nsw.present.status_view import RUN_COLUMNS, flat_run
+from nsw.recipe.matrix import MatrixFault, expand_matrix
 from nsw.tables import TABLES, to_arrow
 from nsw.wording import escape_surrogates
 
@@ -38,13 +40,18 @@ UNITS_OF_RUNS: Final = {"seconds": "s", "started": "s", "ended": "s"}  # the las
 
 
 class _Campaign(NamedTuple):
-    """What the tables need of a campaign; `jobs` are the job ids of its runs."""
+    """What the tables need of a campaign; `jobs` are the job ids of its runs, `params` those of a run or its case."""
 
     id: str
     site: str
     note: str | None
     runs: list[RunRow]
     jobs: Mapping[str, str]
+    params: Mapping[str, Mapping[str, Any]]
+
+    def params_of(self, run: str) -> Mapping[str, Any]:
+        """The parameters of a run by its name, `case.pass.r1`."""
+        return self.params.get(run) or self.params.get(run.rsplit(".", 2)[0], {})
 
 
 class CombinedTables:
@@ -91,11 +98,12 @@ class CombinedTables:
     def _campaigns(self) -> list[_Campaign]:
         campaigns = []
         for folder in self.folders:
-            if not folder.ledger.exists():  # tables alone: no run and no parameter is known
-                campaigns.append(_Campaign(folder.id, "", None, [], {}))
+            if not folder.ledger.exists():  # tables alone: the lockfile has the cases by which runs are named
+                campaigns.append(_Campaign(folder.id, "", None, [], {}, _locked_cases(folder)))
                 continue
             with results(folder, self._selection) as r:
-                campaigns.append(_Campaign(folder.id, r.site, r.note, r.runs, r.jobs))
+                params = {run.id: run.params for run in r.runs}
+                campaigns.append(_Campaign(folder.id, r.site, r.note, r.runs, r.jobs, params))
         return campaigns
 
     def _stored_table(self, name: str) -> pa.Table:
@@ -109,13 +117,12 @@ class CombinedTables:
                      for part, campaign in zip(parts, self._campaigns, strict=True)]  # fmt: skip
         table = pa.concat_tables([to_arrow(name, []), *parts])
         run_columns = [part["run"].combine_chunks().dictionary_encode() for part in parts]
-        params = [{run.id: run.params for run in campaign.runs} for campaign in self._campaigns]
         ids = [pa.repeat(campaign.id, len(part)) for campaign, part in zip(self._campaigns, parts, strict=True)]
         added = [(_schema_field(_CAMPAIGN, pa.string()), ids)]
         for parameter, title in self._parameter_columns(table.column_names).items():
             # a value for each run of each campaign, then for each row the value of its run
-            values = [[of_run.get(run, {}).get(parameter) for run in column.dictionary.to_pylist()]
-                      for of_run, column in zip(params, run_columns, strict=True)]  # fmt: skip
+            values = [[campaign.params_of(run).get(parameter) for run in column.dictionary.to_pylist()]
+                      for campaign, column in zip(self._campaigns, run_columns, strict=True)]  # fmt: skip
             kind = _as_arrow_array([value for part in values for value in part]).type
             arrays = [pa.array(_as_texts(part) if kind == pa.string() else part, kind).take(column.indices)
                       for part, column in zip(values, run_columns, strict=True)]  # fmt: skip
@@ -129,13 +136,21 @@ class CombinedTables:
         """The column of each parameter; SQL takes `Name` and `name` for the same."""
         used = {_CAMPAIGN, *(column.lower() for column in columns)}
         titles: dict[str, str] = {}
-        for parameter in dict.fromkeys(key for c in self._campaigns for run in c.runs for key in run.params):
+        for parameter in dict.fromkeys(key for c in self._campaigns for params in c.params.values() for key in params):
             title = parameter
             while title.lower() in used:
                 title = f"param_{title}"
             used.add(title.lower())
             titles[parameter] = title
         return titles
+
+
+def _locked_cases(folder: CampaignFolder) -> dict[str, Mapping[str, Any]]:
+    """The parameters of each case in the lockfile; none where it is missing or damaged."""
+    try:
+        return {case.id: case.params for case in expand_matrix(locked_recipe(folder).matrix).cases}
+    except (OSError, NswError, MatrixFault):
+        return {}
 
 
 def known_tables() -> list[str]:

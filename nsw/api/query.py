@@ -42,7 +42,7 @@ _ANSWER_TABLES: Final = {
         "kernels": "`launches` and `metrics`", "hotspots": "`gpu_summary`", "api": "`api_summary`",
         "copies": "`gpu_summary`",
     }.items()
-} | {"case_id": "a query has `run`, which begins with its case, and a column a parameter"}  # fmt: skip
+} | {"case_id": "a query has `run`, which begins with its case, and a column for each parameter"}  # fmt: skip
 _MISSING: Final = {"COLUMN_NOT_FOUND", "MISSING_ENTRY"}
 
 

@@ -30,7 +30,7 @@ from nsw.analysis.difference import (
     add_shapes_and_ranges,
     explain_difference,
     gpu_operations_by_name,
-    have_unmatched_kernels,
+    renamed_kernel_names,
 )
 from nsw.analysis.rules.binding import is_compute_bound
 from nsw.analysis.rules.pairs import counter_changes_text
@@ -108,7 +108,11 @@ _TABLES: Final = (
     "api_summary", "communication", "functions", "conditions", "gpu_use",
 )  # fmt: skip
 _OF_COUNTERS: Final = ("case", "figure", "kernel", "metric")  # subjects that counters of kernels explain
-_TRACES: Final = ("gpu_trace", "api_trace", "nvtx_trace")  # by which kernels are matched
+_TRACES: Final = {  # by whose columns kernels are matched
+    "gpu_trace": ("name", "correlation", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    "api_trace": ("correlation", "pid", "tid", "start_ns"),
+    "nvtx_trace": ("style", "name", "pid", "tid", "start_ns", "duration_ns"),
+}
 _CASE: Final = "a case of a campaign is CAMPAIGN:CASE"
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
@@ -282,8 +286,11 @@ def difference_of(match: Match, first: Side, second: Side, gain: float | None = 
                 side.classes,
             )
         )
-    if have_unmatched_kernels(work[0], work[1]):
-        work = [_add_kernel_context(*each) for each in zip((first, second), work, traced_runs, strict=True)]
+    if names := renamed_kernel_names(work[0], work[1]):
+        work = [
+            _add_kernel_context(side, operations, run, names)
+            for side, operations, run in zip((first, second), work, traced_runs, strict=True)
+        ]
     mean_cases = [
         replace(case, spent=with_mean_iteration(case.spent, rows)) if case.spent is not None else case
         for case, rows in zip(cases, iterations, strict=True)
@@ -303,15 +310,16 @@ def difference_of(match: Match, first: Side, second: Side, gain: float | None = 
     return replace(mean, slowest=text)
 
 
-def _add_kernel_context(side: Side, work: list[Operation], run: Any) -> list[Operation]:
-    """Add shapes and ranges, which identify a kernel under another name; unchanged where no report can be read here."""
+def _add_kernel_context(side: Side, work: list[Operation], run: Any, names: frozenset[str]) -> list[Operation]:
+    """Add shapes and ranges to the kernels of `names`, by which they are matched; unchanged where no report is here."""
     if side.trace is None or run is None:
         return work
     try:
         traces = side.trace(_TRACES, run)
     except CampaignError:  # its report is gone, or its exporter
         return work
-    return add_shapes_and_ranges(work, *(traces.get(name, ()) for name in _TRACES))
+    launches = [row for row in traces.get("gpu_trace", ()) if row["name"] in names]
+    return add_shapes_and_ranges(work, launches, traces.get("api_trace", ()), traces.get("nvtx_trace", ()))
 
 
 def _rows_of_runs(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -612,7 +620,7 @@ def _load_traces_of_report(names: Collection[str], run: Any) -> Mapping[str, Seq
 
     options = Options(tables=frozenset(names))
     (report,) = read_many([Path(run.id)], options, 1 if can_fork() else None)
-    return {name: list(full_rows(name, report.tables.get(name, []))) for name in names}
+    return {name: list(full_rows(name, report.tables.get(name, []), _TRACES[name])) for name in names}
 
 
 def _counted_kernel_times(tables: Mapping[str, TableData]) -> dict[str, TableData]:

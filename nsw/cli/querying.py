@@ -19,6 +19,7 @@ from nsw.quantities import number
 from nsw.recipe.units import show_value
 
 _COLUMNS = ("column", "type", "unit", "meaning")
+_LEAST = ("campaign", "report")  # columns that go where there is no room for values
 
 
 @command("""nsw query "select gpus, sum(total_ns) / 1e9 as s from gpu_summary group by gpus order by gpus\"""")
@@ -68,7 +69,7 @@ def query(
 
 
 def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
-    """The rows in their order, with all columns that fit."""
+    """The rows in their order, with the columns that fit: paths and what has no value go first."""
     if not rows:
         print_on_stderr("no rows")
         return
@@ -77,8 +78,9 @@ def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Non
     texts = {c: max(len(str(v)) for v in values) for c, values in by_column.items() if values and c not in numbers}
     cells = ([number(v) if isinstance(v, float) else v for v in row.values()] for row in rows)
     heads = [f"{c}>" if c in numbers else c for c in columns]
-    wide = max(texts, key=lambda c: texts[c], default=None)
-    console().print(TextTable(None, heads, cells, wide=wide, elsewhere="--format csv"))
+    least = [c for c in columns if c in _LEAST or all(v in (None, "") for v in by_column[c])]
+    wide = max((c for c in texts if c not in least), key=lambda c: texts[c], default=None)
+    console().print(TextTable(None, heads, cells, wide=wide, droppable=least, elsewhere="--format csv"))
 
 
 def _show_schema(rows: Sequence[Mapping[str, Any]]) -> None:

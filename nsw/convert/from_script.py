@@ -199,6 +199,7 @@ class _ScriptReader:
         self._report = parts.report
         self._setup_names: set[str] = set()
         self._assigned: dict[str, Statement] = {}
+        self._of_job: list[tuple[str, Statement]] = []  # what the job's shell computes, each time
         self._in_condition = self._is_profiled = self._takes_any = False
         written = _written_files(parts.script)
         self._written_files = {PurePosixPath(name).name: text for name, (text, _) in written.items()}
@@ -270,8 +271,9 @@ class _ScriptReader:
     def _take_plain_statement(self, statement: Statement, *, is_late: bool) -> None:
         program = statement.program
         if statement.before not in {"&&", "||"}:
-            self._in_condition = program in TESTS and not statement.is_decided
-        if statement.is_decided and (program in TESTS or program.startswith("((")):
+            is_test = program in TESTS or (statement.text.startswith("((") and not statement.assigns)
+            self._in_condition = is_test and not statement.is_decided
+        if statement.is_decided and (program in TESTS or statement.text.startswith("((")):
             self._report(statement, "the script's own values decide it")
         elif statement.before == "||" and program in PRINTING and not _writes_file(statement):
             self._report(statement, PRINTS_ONLY)  # `|| true`, `|| exit 1`
@@ -309,6 +311,7 @@ class _ScriptReader:
 
     def _take_assignments(self, statement: Statement) -> None:
         self._assigned |= {name: statement for name, _ in statement.assigns}
+        self._of_job += [(name, statement) for name, _ in statement.assigns if statement.is_of_job]
         names = {name for name, _ in statement.assigns}
         is_counter = any(b.loop and b.loop[0] in names and b.head[:5] in {"while", "until"} for b in statement.blocks)
         if statement.is_known or statement.is_of_job or is_counter:
@@ -410,8 +413,8 @@ class _ScriptReader:
         texts = [str((run.parts.program, run.parts.container, run.folder, run.assigns)) for run in self._parts.runs]
         texts += [str((folder, built.words, built.assigns)) for folder, built in self._parts.build]
         texts += [line for _, line in [*setup, *self._parts.before]]
-        for name, statement in reversed(self._assigned.items()):
-            if statement.is_of_job and any(name in shell_names(text) for text in texts):
+        for name, statement in reversed(self._of_job):
+            if any(name in shell_names(text) for text in texts):
                 texts.append(statement.text)
                 setup[:] = [(source, line) for source, line in setup if source is not statement]
                 self._add_to_setup(statement)

@@ -34,6 +34,7 @@ __all__ = ["Run", "ScriptParts", "recipe_text", "shell_word", "site_text", "temp
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
+_DEFAULT: Final = re.compile(r"\$\{\w+:?-(.*)\}")  # what a variable is where the environment has none
 _NO_PROGRAM: Final = re.compile(r"--|-[ocdpESr]")  # options with which a compiler may write no a.out
 _MARGIN: Final = 60  # seconds that nsw adds to the time of a run
 _MAX_SHOWN: Final = 120  # characters of a line
@@ -324,7 +325,12 @@ class _RecipeWriter:
             count_reason: What to say of a number of processes; empty: nothing.
         """
         literal: list[str] = []
+        folder = self._parts.folder if self._first.folder is None else self._first.folder.literal
         for word in options:
+            if word.startswith("../") and folder is not None:  # nsw starts the launcher in another folder
+                self._parts.report(self._first.statement, f"{folder}: nsw submits from another folder", text=word)
+                literal.append(f"{folder}/{word}")
+                continue
             if FILLED not in word:
                 literal.append(word)
                 continue
@@ -435,7 +441,13 @@ class _RecipeWriter:
         def text_of(word: Text) -> str:
             if word.computed:
                 self._parts.report(run.statement, "only the job knows it", understood=False, text=word.source_text)
-            return "".join(p.text_shown if p.kind == "parameter" else as_text(p.text) for p in word.pieces)
+            texts = [p.text_shown if p.kind == "parameter" else as_text(p.text) for p in word.pieces]
+            for at, (piece, default) in enumerate((p, _DEFAULT.fullmatch(p.text)) for p in word.pieces):
+                if default is not None:  # nsw fills in $NAME alone
+                    reason = f"the default is taken: write there what {piece.name} is to be"
+                    self._parts.report(run.statement, reason, understood=False, text=piece.text)
+                    texts[at] = default[1]
+            return "".join(texts)
 
         keys: dict[str, Any] = {"runtime": container.runtime}
         image = text_of(container.image) if container.image else "write the image here"

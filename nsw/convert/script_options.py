@@ -202,7 +202,8 @@ def _take_options(
             value = words.pop(0) if has_value else None
         option = _Option(name, value, bool(equals))
         reasons = _TABLES["handled"].get(pass_words.tool, {})
-        reason = next((reason for names, reason in reasons.items() if name in names.split()), None)
+        short = name[:2] if pass_words.tool == "perf" and name[:2] != "--" else name  # `-x,`
+        reason = next((reason for names, reason in reasons.items() if {name, short} & {*names.split()}), None)
         if table != pass_words.tool:
             reason = "nsys nvprof translates it: nsys's report has all events"
             pass_words.unknown.append((option.text_shown, reason))

@@ -22,7 +22,7 @@ PRINTING: Final = frozenset({
     "lscpu", "free", "df", "ls", "cat", "wait", "sleep", "true", ":", "set", "exit", "sync",
 })  # fmt: skip
 _NAME: Final = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
-_BRACED: Final = re.compile(r"([A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
+_BRACED: Final = re.compile(r"(!?[A-Za-z_]\w*(?=\[)|[A-Za-z_]\w*|[0-9@*#?$!-])(\[[@*]\])?")
 _OPERATORS: Final = (";;&", ";;", ";&", "&&", "||", "|&", "&>>", "&>", ";", "&", "|", "(", ")", "\n")
 _REDIRECTION: Final = re.compile(r"\d*(?:<<<|<<-|<<|>>|>\||>&|<&|<>|>|<)|&>>|&>")
 _OPENING: Final = {
@@ -257,7 +257,9 @@ class Reader:
         else:
             word = self._parse_word()
             if raw.words and source_text(raw.words[0]) in DECLARING and self._text.startswith("(", self._at):
-                self._parse_value()  # the elements of an array
+                elements = self._parse_value()
+                if match := ASSIGNMENT.fullmatch(source_text(word)):
+                    raw.assigns.append((match[1], bool(match[2]), elements))
                 word = (*word, Piece("computed", "(...)", "an array"))
             raw.words.append(word)
             if source_text(word) == "[[" and len(raw.words) == 1:

@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROFILER_PATH: Final = re.compile(r"(?<!\S)\S*/(?=(?:nsys|ncu|nvprof|vtune)\s)")
-_ARRAY: Final = re.compile(r"\w+\+?=\(")
+_ARRAY: Final = re.compile(rf"(?:(?:{'|'.join(DECLARING)})\s+(?:-\w+\s+)*)?\w+\+?=\(")
 TESTS: Final = frozenset({"[", "[[", "test"})
+_LOOKING_UP: Final = frozenset({"command", "which", "type", "hash"})
 _DEEPEST_CALL: Final = 8
 _MOST_STATEMENTS: Final = 20_000
 _MOST_CHOICES: Final = 16
-_MOST_RUNS: Final = 8  # values of a loop that are taken one by one
+_MOST_RUNS: Final = 16  # values of a loop that are taken one by one
 _MOST_ROUNDS: Final = 200
 _MOST_LOOPED: Final = 2_000  # statements of a loop
 _JUMPS: Final = frozenset({"exit", "exec", "return", "break", "continue"})
@@ -343,7 +344,8 @@ class _Evaluation:
         values, block = self._values, members[0].blocks[depth]
         base, name, words = values.state.copied(), _loop_variable(block), values.loop_words(block)
         tests = [raw for raw in members if raw.blocks[depth].is_condition]
-        rounds = [""] * _MOST_ROUNDS if tests else words if _decides(members, depth, name, words) else []
+        decides = tests or _decides(members, depth, name, words, base.variables)
+        rounds = [""] * _MOST_ROUNDS if tests else words if decides else []
         statements, counted = list[Statement](), list[str | None]()
         is_known, runs = False, 0
         counters = shell_names(" ".join(source_text(word) for raw in tests for word in raw.words))
@@ -412,11 +414,12 @@ class _Evaluation:
         ]  # fmt: skip
         if is_open and options and any(starts_profiler(before.get(name) or ()) for name in names):
             options.insert(0, (-1, None, base, set()))
+        default = next((option for option in options if self._is_looked_up(option[2], names)), (*options, None)[0])
         if self._choices is None:
-            self.alternatives += [{begin: branch} for branch, *_ in options[1:]]
-        if options:
+            self.alternatives += [{begin: option[0]} for option in options if option is not default]
+        if default is not None:
             choice = (self._choices or {}).get(begin)
-            _, part, end, own = next((option for option in options if option[0] == choice), options[0])
+            _, part, end, own = next((option for option in options if option[0] == choice), default)
             chosen = dict.fromkeys(own, part) if part is not None else {}
             self._values.state = replace(end.copied(), chosen={**end.chosen, **chosen})
             return
@@ -426,6 +429,12 @@ class _Evaluation:
         base.unsure |= names
         if any(end.shifted != base.shifted or end.arguments is not base.arguments for _, _, end in ends):
             base.arguments = base.shifted = None
+
+    @staticmethod
+    def _is_looked_up(state: ShellState, names: set[str]) -> bool:
+        """Whether a variable is a profiler's bare name, which each site finds; of paths it may have none."""
+        values = [value for name in names if (value := state.variables.get(name)) and starts_profiler(value)]
+        return any("/" not in value[0].source_text for value in values)
 
     # --- commands -----------------------------------------------------------------------------------------------------
 
@@ -515,6 +524,9 @@ class _Evaluation:
         if first is not None and first.text.startswith("((") and len(raw.words) == 1:
             number = statement.words[0].literal
             return bool(int(number)) if number and number.isdecimal() else None
+        # of `if command -v nsys`: nsw says itself where it is not; what is done where it is absent is to be named
+        if statement.program in _LOOKING_UP and raw.is_condition and not raw.is_negated:
+            return starts_profiler(statement.words[-1:]) or None
         if statement.program not in TESTS:
             return None
         words = [word.as_pattern for word in statement.words[1:]]
@@ -536,7 +548,9 @@ class _Evaluation:
         if branches and _measures(statement):
             statement.blocks = (*blocks, *(block for block in branches if block not in blocks))
         is_export = bool(raw.words) and source_text(raw.words[0]) == "export"
-        is_alone = bool(raw.assigns and raw.words)  # it is set for that command alone
+        is_alone = (
+            bool(raw.assigns and raw.words) and statement.program not in DECLARING
+        )  # it is set for that command alone
         for name, append, assigned in _assignments(raw):
             texts = (text for pieces in assigned or () for text in self._assigned_texts(raw, pieces))
             value = None if assigned is None else list(texts)
@@ -597,13 +611,20 @@ def _counts_last(members: Sequence[RawStatement], counters: set[str]) -> bool:
     return bool(changes) and not any(counters & shell_names(raw.text) for raw in members[changes[0] + 1 :])
 
 
-def _decides(members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str]) -> bool:
+def _decides(
+    members: Sequence[RawStatement], depth: int, name: str, words: Sequence[str], variables: Mapping[str, object]
+) -> bool:
     """Whether the words of a loop decide what its commands do: of conditions, of a list, or they are profilers."""
-    deciding = [r for r in members if r.is_condition or (r.words and source_text(r.words[0]) in TESTS)]
+    deciding = [r for r in members if r.words and source_text(r.words[0]).startswith(("[", "test", "(("))]
     texts = [source_text(word) for raw in deciding for word in raw.words]
     texts += [source_text(inner.subject) for raw in members for inner in raw.blocks[depth + 1 :]]
     is_list = any(append for raw in members for _, append, _ in _assignments(raw))
+    indices = [match for raw in members for match in _INDEX.finditer(raw.text)]
+    texts += [match[2] for match in indices if variables.get(match[1])]
     return is_list or name in shell_names(" ".join(texts)) or any(map(STARTS_PROFILER.search, words))
+
+
+_INDEX: Final = re.compile(r"\$\{(\w+)\[([^]]*)\]\}")  # an array's element
 
 
 def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, ...]] | None]]:
@@ -613,13 +634,13 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
         assignments: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
         for word in raw.words[1:]:
             match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
-            if match:
+            if match and word[-1].name != "an array":
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
                 if rest[0].text.startswith("~"):
                     rest = (Piece("shell", "~"), rest[0]._replace(text=rest[0].text[1:]), *word[1:])
                 value = tuple(piece for piece in rest if piece.text or piece.quoted)
                 assignments.append((match[1], bool(match[2]), [value]))
-        return assignments
+        return [*assignments, *raw.assigns]
     if first == "let" or first.startswith("(("):
         texts = [first[2:-2]] if first != "let" else [source_text(word) for word in raw.words[1:]]
         return [sum_ for text in texts for sum_ in _arithmetic_assignments(text)]

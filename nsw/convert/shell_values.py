@@ -131,7 +131,9 @@ class ShellValues:
             return False  # nsw starts the profiler: the job does not know where it is
         computed = [piece for piece in pieces if piece.kind == "computed"]
         others_known = all(piece.kind in {"text", "variable", "shell"} for piece in pieces if piece.kind != "computed")
-        return bool(computed) and others_known and all(map(self.is_piece_of_job, computed))
+        computed_before = [self.state.variables.get(name) or () for name in names & self.state.exported]
+        is_of_job = bool(computed) or any(word.computed for value in computed_before for word in value)
+        return is_of_job and others_known and all(map(self.is_piece_of_job, computed))
 
     def is_piece_of_job(self, piece: Piece) -> bool:
         """Whether the job's shell computes a piece of a word as the script would."""
@@ -141,7 +143,8 @@ class ShellValues:
         values = [None if name in self.loops else self.state.variables.get(name, ()) for name in names]
         if not all(value is not None and all(word.is_known for word in value) for value in values):
             return False
-        if piece.text.startswith("$((") or _ELEMENT.fullmatch(piece.text):
+        element = _ELEMENT.fullmatch(piece.text)
+        if piece.text.startswith("$((") or (element and element[2].isdecimal()):
             return True
         commands = self._commands_in(piece)
         inputs = [target[0] for raw in commands for sign, target in raw.redirects if sign == "<" and target]
@@ -216,8 +219,10 @@ class ShellValues:
         for piece in pieces:
             elements: Sequence[Text] | None = None
             if piece.kind == "list":
-                elements = self.state.variables.get(piece.name)
-                if piece.name[0] in "@*":
+                elements = self.state.variables.get(piece.name.removeprefix("!"))
+                if piece.name[0] == "!":
+                    elements = elements and [Text((Piece("text", key),)) for key in self._elements(piece.name[1:])]
+                elif piece.name[0] in "@*":
                     first = int(piece.name[2:] or 1) - 1
                     elements = self.state.arguments and self.state.arguments[first:]
             elif match := _ALTERNATIVE.fullmatch(piece.text):
@@ -296,7 +301,10 @@ class ShellValues:
             number = Text(tuple(self._expand_piece(Piece("variable", match[0], match[1])))).literal or ""
             return number if number.isdecimal() else "?"
 
-        value = _calculate(_NAME_OR_NUMBER.sub(number_of, piece.text.removeprefix("$")[2:-2]))
+        text = piece.text.removeprefix("$")[2:-2].replace('"', "")
+        if self.state.arguments is not None:
+            text = re.sub(r"\$(?:#|\{#\})", str(len(self.state.arguments)), text)
+        value = _calculate(_NAME_OR_NUMBER.sub(number_of, text))
         return piece if value is None else Piece("text", str(value), quoted=piece.quoted)
 
     def _expand_default(self, piece: Piece) -> Piece:
@@ -321,7 +329,23 @@ class ShellValues:
             if value is None or None in parts or len(value) > _LONGEST_CUT:
                 return None
             return _cut(value, match[2], [part[1:] for part in parts if part is not None])
+        if match := _ELEMENT.fullmatch(text):
+            number = Text((self._expand_arithmetic(Piece("computed", f"(({match[2]}))")),)).literal
+            key = unsplit_text(self, word_pieces(match[2], self._script)).literal
+            elements = self._elements(match[1])
+            return elements.get(key or "", elements.get(number or ""))
         return None
+
+    def _elements(self, name: str) -> dict[str, str]:
+        """The elements of an array by their indices or keys, as far as they are known."""
+        elements: dict[str, str] = {}
+        for at, element in enumerate(self.state.variables.get(name) or ()):
+            match = _KEYED.fullmatch(element.source_text) if element.is_known else None
+            if match is not None and "$" not in match[0]:
+                elements[match[1]] = match[2]
+            elif element.literal is not None:
+                elements[str(at)] = element.literal
+        return elements
 
     def _expand_piece(self, piece: Piece) -> Sequence[Piece]:
         if _SCRIPT.fullmatch(piece.text):  # a batch system runs a copy of it: what is meant is the file
@@ -330,8 +354,11 @@ class ShellValues:
         if piece.kind == "computed" and piece.text.startswith(("$((", "((")):
             return [self._expand_arithmetic(piece)]
         if piece.kind == "computed" and (printed := _PRINTED_DOCUMENT.fullmatch(piece.text)):
-            text = printed[3] if printed[1] else self.in_document(printed[3])
-            return [piece._replace(kind="text", text=text.rstrip("\n"))]
+            text = printed[3].rstrip("\n")
+            if printed[1]:
+                return [piece._replace(kind="text", text=text)]
+            quoted = text.replace('"', '\\"')
+            return unsplit_text(self, word_pieces(f'"{quoted}"', self._script)).pieces
         if piece.kind == "computed" and (path := self._expand_path_command(piece)) is not None:
             return path
         if piece.kind == "computed" and (text := self._expand_expression(piece.text)) is not None:
@@ -364,7 +391,8 @@ class ShellValues:
 
 _SCRIPT: Final = re.compile(r"\$(?:0|\{0\}|BASH_SOURCE|\{BASH_SOURCE(?:\[0\])?(?::-\$\{?0\}?)?\})")
 _PATH_COMMANDS: Final = (["cd", "pwd"], ["realpath"], ["readlink"], ["dirname"], ["basename"])
-_ELEMENT: Final = re.compile(r"\$\{\w+\[\d+\]\}")  # of an array
+_ELEMENT: Final = re.compile(r"\$\{(\w+)\[([^]@*]+)\]\}")  # of an array
+_KEYED: Final = re.compile(r"\[([^]]+)\]=(.*)", re.DOTALL)
 _EXPRESSION: Final = re.compile(r"\$\{(\w+)(##?|%%?|//?)((?:[^{}\\]|\$\{?\w+\}?)*)\}")
 _ALTERNATIVE: Final = re.compile(r"\$\{(\w+):?\+(.*)\}", re.DOTALL)
 _DEFAULT: Final = re.compile(r"\$\{\w+:-[^}$]+\}")  # which is never empty

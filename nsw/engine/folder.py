@@ -357,7 +357,8 @@ def find(parent: Path, name: str | None) -> CampaignFolder:
     campaigns = existing(parent)
     if name is None:
         if not campaigns:
-            raise CampaignError(f"there is no campaign under {parent}", hint="`nsw run RECIPE --site SITE` starts one")
+            hint = "`nsw ls` lists those of other folders; `nsw run RECIPE --site SITE` starts one"
+            raise CampaignError(f"there is no campaign under {parent}", hint=hint)
         return next((f for f in reversed(campaigns) if f.other_owner is None), campaigns[-1])
     matches = [f for f in campaigns if f.id == name] or [f for f in campaigns if f.id.startswith(name)]
     if len(matches) == 1:

@@ -432,7 +432,7 @@ def show_summary(
         if len(summary.cases) > 1:
             proof = partial(_evidence_command, campaign, reports=summary.reports)
             last_line = _commands_for_cases(campaign, summary, blocks)
-        else:  # which proves its sentences itself, but for the timeline and the counters
+        else:
             proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command,
@@ -487,10 +487,14 @@ def _reread_command(campaign: str, finding: Finding, *, reports: Reports) -> str
 
 
 def _only_case_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
-    """The command that shows what the screen of a case does not: what old tables lack, and its slow iterations."""
-    if finding.cause in {"slow-iteration", "periodic-slow-iteration"}:
-        return f"nsw summarize {campaign} --case {shlex.quote(finding.cases[0])} --table iterations"
-    return _reread_command(campaign, finding, reports=reports)
+    """The command that prints the rows behind a sentence on the only case, or measures what old tables lack."""
+    if reread := _reread_command(campaign, finding, reports=reports):
+        return reread
+    proof = next((proof for proof in finding.evidence if proof.cases), None)
+    if proof is None:
+        return None
+    cases = "".join(f" --case {shlex.quote(case)}" for case in proof.cases[:_PROVING])
+    return f"nsw summarize {campaign}{cases} --table {proof.table}"
 
 
 def _evidence_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
@@ -544,25 +548,27 @@ def show_first_screen(
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     tables = [block for block in first_blocks if isinstance(block, Table)]
     if out.is_terminal:
-        least = sum(_limit_table_lines(out, table, 0, "", _FEWEST).count("\n") for table in tables)
+        least = sum(_limit_table_lines(out, table, 0, "", _FEWEST)[1] for table in tables)
         for aside in reversed([block for block in around if isinstance(block, Note) and block.tone == "aside"]):
             if lines + least + first > room:
                 lines -= printed.pop(id(aside)).count("\n")
     for table in tables:
         whole = rows_command(table) if rows_command else None
         fewest = _FEWEST_ON_TERMINAL if out.is_terminal else _FEWEST
-        printed[id(table)] = _limit_table_lines(out, table, room - lines - first, whole, fewest)
-        lines += printed[id(table)].count("\n")
+        printed[id(table)], count = _limit_table_lines(out, table, room - lines - first, whole, fewest)
+        lines += count
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
     left = len(findings)
     for at, (text, command) in enumerate(sentences):
-        lines += sum(_count_terminal_lines(out, part) for part in (text, command) if part)
-        if lines > room and at >= (1 if out.is_terminal else _LEAST_FINDINGS):
+        lines += _count_terminal_lines(out, text)
+        command_lines = _count_terminal_lines(out, command) if command else 0
+        if lines + command_lines > room and at >= (1 if out.is_terminal else _LEAST_FINDINGS):
             break
         out.print(text, soft_wrap=True)
-        if command:
+        if command and (lines + command_lines <= room or not out.is_terminal):
             out.print(command, style="dim", soft_wrap=True)
+            lines += command_lines
         left -= 1
     if next_command:
         out.print(_wrap(out, _with_count_left(next_command, left)), soft_wrap=True)
@@ -581,8 +587,8 @@ def _count_terminal_lines(out: Console, text: str) -> int:
     return sum(max(1, -(-cell_len(line) // out.width)) for line in _wrap(out, text).split("\n"))
 
 
-def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> str:
-    """A table of at most so many lines: its last rows go, and their number is printed with the command that has them.
+def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> tuple[str, int]:
+    """A table of at most so many lines, and its lines: its last rows go, and their number is printed with the command.
 
     Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest.
     """
@@ -602,13 +608,14 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
         # of so few rows the rest of the screen matters more
         says_hidden = rows > fewest or not (out.is_terminal and omitted)
         text = _render_block(out, replace(block, rows=tuple(kept), whole=()), says_hidden=says_hidden)
-        if left := omitted + block.omitted:
-            remedy = f": `{command}`" if command else ""
-            text += _render_block(out, Note("rows", f"({plural(left, 'row')} more{remedy})"))
         printed_lines = text.count("\n")
+        if left := omitted + block.omitted:
+            note = f"({plural(left, 'row')} more{f': `{command}`' if command else ''})"
+            text += _render_block(out, Note("rows", note))
+            printed_lines += _count_terminal_lines(out, note)
         over = printed_lines - lines
         if over <= 0 or rows <= fewest:
-            return text
+            return text, printed_lines
         rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
 
 

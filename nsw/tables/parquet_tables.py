@@ -249,9 +249,15 @@ def column_values(column: pa.Array, dictionary_texts: list[Any] | None = None) -
 _ROWS_AT_A_TIME = 65536  # rows of an Arrow table turned into Python objects at a time
 
 
-def full_rows(table_name: str, data: TableData) -> Iterator[Row]:
-    """Every row with every column of table `table_name`, in the schema's order; absent and NaN are None."""
-    columns = TABLES[table_name].column_names
+def full_rows(table_name: str, data: TableData, columns: Sequence[str] | None = None) -> Iterator[Row]:
+    """Every row, in which absent and NaN are None.
+
+    Args:
+        table_name: The table that they are of.
+        data: Its rows.
+        columns: Those that a row has; None: all, in the schema's order.
+    """
+    columns = columns or TABLES[table_name].column_names
     if isinstance(data, list):
         for row in data:
             yield {c: _storable_value(row.get(c)) for c in columns}

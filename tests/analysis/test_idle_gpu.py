@@ -2,6 +2,7 @@
 
 import pytest
 
+from nsw.analysis.blocks import Note
 from nsw.analysis.cases import _traced_time, summarize_cases
 from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
@@ -57,7 +58,7 @@ def use(**more):
                "computing_ns": 1.28 * MS, "launches": 125, "cuda_ns": 1 * MS, "wait_ns": 0, "copy_ns": 0, "waits": 0,
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
-            "slower_input_ns", "slower_results_ns", "slower_spawns", "spawns", "slower_operations", "slower_pct"}  # fmt: skip
+            "slower_input_ns", "slower_spawns", "spawns", "slower_operations", "slower_pct"}  # fmt: skip
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
         name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
@@ -105,12 +106,12 @@ def test_a_host_that_is_a_little_late_is_not_called_launch_bound():
 SLOW = {"period": 6, "slow": 3, "slower_ns": 54 * MS, "slower_gpu_ns": 0, "slower_pct": 69.0}
 
 
-def paused(*gaps, **numbers):
+def paused(*gaps, phases=(), **numbers):
     """The screen and the findings of a case whose iterations of 4 ms take 13 ms on average, for gaps that are long."""
     parts, short = [KERNELS, LAUNCHES], gap("launch", "middle", 125, 21.8 * US)
     tables = {"gpu_summary": whole(parts), "phase_summary": parts, "gaps": [short, *gaps],
               "iterations": [idle(9.85, med_busy=32.0, mean=13 * MS)],
-              "gpu_use": [use(span_ns=13 * MS, **numbers)]}  # fmt: skip
+              "gpu_use": [use(span_ns=13 * MS, **numbers)], "phases": list(phases)}  # fmt: skip
     summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
     return first_screen_blocks(summary), [finding.text for finding in summary.findings]
 
@@ -139,16 +140,32 @@ def test_pauses_that_take_more_than_the_usual_iterations_are_in_the_iteration_th
     assert table.rows[-1][-1] == "77 % the host, 23 % launches"
 
 
+def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
+    steady = phase_row("steady", 234 * MS, iterations=18)
+    around = [phase_row("setup", 200 * MS, busy=1 * MS, api=30 * MS), phase_row("end", 50 * MS), steady]
+    blocks, (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=around)
+    headline, notes = blocks[0], [block.text for block in blocks if isinstance(block, Note)]
+    assert "13.00 ms (median 4.000 ms) for 234 ms of 484 ms, " in headline.text
+    assert (
+        "Shares and gains are of the iterations, without 200 ms before them (CUDA calls 30 ms, GPU busy 1 ms) and 50 ms"
+        " behind them (GPU busy 0 ns)." in notes
+    )
+    assert text.endswith("% of the iterations' time.")
+    (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[around[0], steady])
+    assert "234 ms" not in headline.text
+    assert text.endswith("% of the time.")
+
+
 def test_gaps_of_few_iterations_are_counted_over_all_of_them():
     _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, write_ns=50 * MS))
-    assert "9 ms of that are 3 gaps of 54 ms in 18 iterations, in which the host writes files" in text
+    assert "9 ms of that are 3 gaps of 54 ms on average in 18 iterations, in which the host writes files" in text
 
 
 def test_a_stall_of_some_iterations_is_told_once():
     """What is known of the gaps is told with the slow iterations; of gaps that tell nothing the iterations alone."""
     _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, writing=1 / 6), **SLOW)
     assert text.startswith(
-        "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are 3 gaps of 54 ms in 18 iterations: every"
+        "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are 3 gaps of 54 ms on average in 18 iterations: every"
         " 6th iteration takes 54 ms longer than the usual 4 ms, in which the host computes or formats, and writes: a log;"
     )
     (_, table, *_), (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS), **SLOW)
@@ -290,7 +307,10 @@ def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input(
               "gpu_use": [use(span_ns=13 * MS, **slow)], "host_copies": []}  # fmt: skip
     rows = [idle(9.85, med_busy=32.0, mean=13 * MS)]
     first, *others = told(torch, rows, **tables)[1]
-    assert "3 gaps of 54 ms in 18 iterations, in which the host receives its input from a DataLoader's worker" in first
+    assert (
+        "3 gaps of 54 ms on average in 18 iterations, in which the host receives its input from a DataLoader's worker"
+        in first
+    )
     assert not any("longer than the usual" in text for text in others)
 
 
@@ -552,9 +572,19 @@ def test_the_hosts_own_work_behind_a_copy_is_none_that_pinned_memory_saves():
 def test_copies_of_pageable_memory_have_the_rate_of_their_direction():
     rows = [copies(memory="pageable", each=2 * MS), copies("from the GPU", "pageable", each=0.4 * MS)]
     (text,) = explained(copies=rows, busy=98.0, busy_ns=4 * MS, computing_ns=2 * MS, kernel_ns=2 * MS)
-    assert text.startswith(
-        "50 % of an iteration is copying pageable memory to the GPU at 8.000 GB/s, and 10 % the other"
-    )
+    assert text.startswith("50 % of an iteration is copying pageable memory to the GPU at 8.000 GB/s, 10 % the other")
+
+
+def test_the_gain_of_pageable_copies_is_of_what_their_sentence_names():
+    def text(other_way, waits):
+        rows = [copies(memory="pageable", each=1 * MS), copies("from the GPU", "pageable", each=other_way * MS)]
+        gaps = [gap("copy", "middle", 1, waits * MS, cuda_ns=waits * MS), gap("launch", "short", 1, (1.2 - waits) * MS)]
+        texts = explained(*gaps, copies=rows, busy=70.0, busy_ns=2.8 * MS, computing_ns=1 * MS, kernel_ns=1 * MS)
+        return next(text for text in texts if "pageable" in text)
+
+    assert "25 % of an iteration is copying pageable memory to the GPU at 16.00 GB/s; pinned memory" in text(0.2, 0.05)
+    assert text(0.2, 0.05).partition("Gain: ")[2] == text(0.01, 0.01).partition("Gain: ")[2]
+    assert "GB/s, and 10 % waits for the host's part of such copies; pinned memory" in text(0.2, 0.4)
 
 
 def test_copies_and_kernels_that_alternate_could_overlap_and_those_that_do_are_healthy():
@@ -696,7 +726,7 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
         "Every 8th iteration takes 2.4 ms longer than the usual 4 ms; 2.3 ms of that are more work of"
     )
     (text,) = explained(busy=98.0, slower_gpu_ns=0.0, **slow)
-    assert "the GPU has no more work in it: the host does something else" in text
+    assert "the GPU has no more work in it; the report does not tell what the host does then. Do what" in text
     (text,) = explained(busy=98.0, slower_gpu_ns=0.1 * MS, slower_operations=50, **slow)
     assert (
         "takes 2.4 ms longer than the usual 4 ms; the host launches 50 more operations in it, one every 48 us" in text
@@ -707,25 +737,44 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
         "for 2.2 ms of that the GPU waits for input, which the host reads or receives. Load and decode beside" in text
     )
     (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_input_ns=1.2 * MS, **slow)
-    assert "the host does something else" in text
-    (text,) = explained(busy=98.0, slower_gpu_ns=0.0, slower_results_ns=2.2 * MS, **slow)
-    assert "for 2.2 ms of that the GPU waits for the host, which works on results that were copied to it" in text
+    assert "the report does not tell what the host does then" in text
     torch = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
     text, _ = explained(busy=98.0, slower_gpu_ns=0.0, slower_spawns=2, parts=torch, **slow)
     assert (
         "starts processes in it, as an epoch does for its DataLoader's workers. DataLoader(persistent_workers" in text
     )
     (text,) = explained(busy=98.0, slower_gpu_ns=0.2 * MS, slower_operations=7, **slow)
-    assert "7 more operations keep the GPU busy for 200 us of that: the host does something else" in text
+    assert "7 more operations keep the GPU busy for 200 us of that; the report does not tell" in text
     of_usual = {"gaps": [], "host_copies": [], "gpu_use": [use(slower_operations=900, slower_gpu_ns=0.1 * MS, **slow)]}
     (text,) = told([KERNELS, LAUNCHES], [idle(98.0) | {"iterations": 23, "steady": 21}], **of_usual)[1]
     assert "the host launches 900 more operations in it" in text  # gpu_use counts the usual iterations alone
     (text,) = explained(busy=98.0, slower_gpu_ns=0.1 * MS, slower_operations=20, **slow)
-    assert "the host does something else" in text
-    writes = gap("launch", "long", 1 / 8, 2.4 * MS, write_ns=0.2 * MS)
-    (text,) = explained(writes, busy=98.0, slower_gpu_ns=0.0, **slow)
-    assert "no more work in it: the host writes files (a checkpoint, a log)" in text
+    assert "the report does not tell what the host does then" in text
     assert "8th" not in " ".join(explained(busy=98.0, slower_gpu_ns=0.0, **slow | {"slower_pct": 4.0}))
+
+
+@pytest.mark.parametrize(
+    ("row", "says"),
+    [
+        ({}, "in which the host makes no CUDA call; what it does then was not recorded. Do what happens there"),
+        ({"to_gpu": 1}, "and then copies its input to the GPU. Make that input ahead, in a thread"),
+        ({"from_gpu": 1}, "behind a copy of results to it: it works on them. Do that on the GPU"),
+        ({"from_gpu": 1, "to_gpu": 1}, "between a copy of results to it and one of input to the GPU: it works on what"),
+        ({"write_ns": 0.8 * MS}, "writes files (40 % of that time) and works on something else. Write from a thread"),
+        ({"read_ns": 1.8 * MS}, "the host reads files (90 % of that time). Read ahead, beside the GPU's work,"),
+        ({"cuda_ns": 1.9 * MS}, "the host is in CUDA calls (launches). "),
+        ({"writing": 1, "write_ns": 1 * US}, "makes no CUDA call; what"),  # a line of a log takes none of the time
+    ],
+)  # fmt: skip
+def test_a_slow_iteration_says_what_lies_before_and_behind_its_longest_gap(row, says):
+    slow = {"period": 8, "slow": 3, "slower_ns": 2.4 * MS, "slower_pct": 30.0, "slower_gpu_ns": 0.0}
+    values = {name: value / 6 for name, value in row.items()}  # of 18 iterations 3 are slow
+    longest = gap("launch", "long", 1 / 6, 2 * MS, **values) | {"phase": "slow"}
+    (text,) = explained(longest, busy=98.0, **slow)
+    assert "the GPU has no more work in it; 2 ms of that are one gap, in which the host " in text
+    assert says in text
+    (text,) = explained(gap("launch", "long", 1 / 6, 1 * MS, **values) | {"phase": "slow"}, busy=98.0, **slow)
+    assert "the report does not tell what the host does then" in text
 
 
 @pytest.mark.parametrize(
@@ -761,7 +810,7 @@ def test_modules_in_half_of_the_slow_iterations_are_no_compiler():
     waits = slow | {"slower_ns": 900 * MS, "compiles": 0}  # no gap of so long a pause ends with a module
     assert "compiles again" not in " ".join(explained(busy=98.0, parts=(KERNELS, LAUNCHES, loads[1]), **waits))
     evaluates = explained(busy=98.0, parts=(KERNELS, LAUNCHES, loads[1]), slower_operations=300, **slow)
-    assert "an evaluation, or other work of its own" in " ".join(evaluates)
+    assert "of that: another phase of the program; " in " ".join(evaluates)
 
 
 def test_what_xla_compiles_is_named_with_its_modules_and_those_that_are_compiled_again():
@@ -1017,8 +1066,12 @@ def test_a_gpu_that_is_idle_in_part_for_no_single_cause_is_told_with_what_its_id
 
 def test_the_largest_kernel_of_ones_own_is_named_where_nothing_measured_tells_what_binds_it():
     def texts(busy, name):
-        rows = [part("steady", name, 20 * MS)]
-        tables = {"phase_summary": rows, "gpu_summary": whole(rows), "iterations": [idle(busy)]}
+        rows = [part("steady", name, busy / 100 * 18 * 4 * MS)]
+        tables = {
+            "phase_summary": rows,
+            "gpu_summary": whole(rows),
+            "iterations": [idle(busy) | {"med_gpu_ns": busy / 100 * 4 * MS}],
+        }
         cases = summarize_cases([timeline()], tables, 0.9)
         findings = merge_hits_to_findings(find_hits_by_case(cases), several=False)
         return " ".join(finding.text for finding in findings)

@@ -92,6 +92,15 @@ def test_reports_with_iterations_have_their_time_and_not_the_time_of_all_kernels
     ]  # fmt: skip
 
 
+def test_of_several_reports_with_iterations_a_line_says_why_none_is_the_best():
+    parts = [part("steady", "k", 18 * MS)]
+    tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": [phase_row("steady", 18 * MS)],
+              "iterations": [iterations_row(MS, busy=100.0)]}  # fmt: skip
+    for names, count in ((["a"], 0), (["a", "b"], 1)):
+        blocks = first_screen_blocks(summarize_reports("a.txt", [ReadReport(name, tables) for name in names]))
+        assert [block.text[:20] for block in blocks if block.name == "best"] == ["None is called best:"] * count
+
+
 def test_reports_of_unlike_numbers_of_processes_say_how_many():
     parts = [part("steady", "k", 18 * MS)]
     tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": [phase_row("steady", 18 * MS)],
@@ -381,7 +390,7 @@ def test_unified_memory_that_a_report_has_in_a_table_of_its_own_is_gpu_work():
         ReadReport("a.txt", {"gpu_summary": gpu, "um_summary": [faults | {"block": 0}, faults | {"block": 1}]})
     )
     assert headline.endswith(
-        "1 of 2 results with GPU work could save 75 % of its time: result 1: GPU page faults take 3 ms"
+        "1 of 2 results with GPU work could save 75 % of its 4.000 ms of GPU time: result 1: GPU page faults take 3 ms"
     )
     assert [row[:2] for row in rows] == [
         ("[Unified Memory Memcpy HtoD]", 3 * MS),

@@ -161,6 +161,9 @@ def test_a_case_with_counters_names_the_command_that_has_them_all():
     show_summary(console(stream), summarize(replace(data, runs=runs), ReportRequest()), full=False, campaign="c")
     command = "`nsw summarize c --case variant-column_n-16384 --table kernels --json`"
     assert stream.getvalue().endswith(f"{command} has every counter\n")
+    assert (
+        "\n  `nsw summarize c --case variant-column_n-16384 --table kernels`\n" in stream.getvalue()
+    )  # a sentence's proof
 
 
 def test_a_table_that_is_cut_keeps_idle_time_and_every_share(monkeypatch):

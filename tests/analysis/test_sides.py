@@ -11,7 +11,14 @@ import pytest
 
 from nsw.analysis.certainty import Floor
 from nsw.analysis.compared_screen import Comparison, comparison_blocks, log_ratio_to_percent, verdict_text
-from nsw.analysis.difference import Change, Difference, Operation, add_shapes_and_ranges, explain_difference
+from nsw.analysis.difference import (
+    Change,
+    Difference,
+    Operation,
+    add_shapes_and_ranges,
+    explain_difference,
+    renamed_kernel_names,
+)
 from nsw.analysis.first_screen import find_headline
 from nsw.analysis.gate import Outcome, gate_outcome, judge_rules
 from nsw.analysis.sides import (
@@ -259,6 +266,18 @@ def test_reports_of_counters_of_different_programs_have_no_verdict_and_one_kerne
     assert [(row.what, row.verdict) for row in compare(*sides, "kernel").rows] == [("a -> b", "faster")]
 
 
+def test_what_was_counted_beside_a_kernel_does_not_make_its_time_less_certain():
+    def report(name: str, duration: float, count: int) -> Side:
+        values = {"duration": (duration, "ns")} | {f"rate_{n}": (1.0 + n / 1000, "GB/s") for n in range(count)}
+        rows = [{"run": name, "kernel": "k", "portable": metric, "portable_value": value * (1 + (name == "b") / 1000),
+                 "portable_unit": unit} for metric, (value, unit) in values.items()]  # fmt: skip
+        return Side(name, name, [Run(name, name)], {"metrics": rows})
+
+    for count in (0, 60):
+        rows = compare(report("a", 1.08e6, count), report("b", 1.63e6, count), "metric").rows
+        assert [row.verdict for row in rows if row.what == "duration of k"] == ["higher"]
+
+
 def test_a_note_of_both_sides_is_printed_once():
     first, second = side("a", {"": [1.0]}, note="recorded"), side("b", {"": [1.0]}, note="recorded")
     assert text_of_blocks(first, second).count("recorded") == 1
@@ -320,6 +339,10 @@ def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(
                         "shapes": frozenset({"(8,1,1)"})} | changes))  # fmt: skip
     made = explain_difference("", (Case(None), Case(None)), ([old], [new]))
     assert how in {change.how for change in made.changes}
+    # traces are read for shapes and ranges of such kernels alone
+    bare = [replace(operation, shapes=frozenset(), ranges=frozenset()) for operation in (old, new)]
+    is_alike = changes.keys() <= {"shapes", "ranges"}
+    assert renamed_kernel_names(bare[:1], bare[1:]) == ({"gemm_v1", "gemm_v2"} if is_alike else set())
 
 
 def test_many_small_kernels_of_a_difference_are_named_by_their_class():

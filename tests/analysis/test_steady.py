@@ -8,7 +8,13 @@ from nsw.analysis.answer.cases import case_blocks
 from nsw.analysis.cases import summarize_cases
 from nsw.analysis.comparison import scaling_curve
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
-from nsw.analysis.steady import gpu_labels, rows_of_working_gpus, steady_state_columns, steady_state_rows
+from nsw.analysis.steady import (
+    gpu_labels,
+    rows_of_working_gpus,
+    steady_state_columns,
+    steady_state_rows,
+    summarize_nccl_waiting,
+)
 from nsw.tables.columns import Columns
 
 from .made import figure_row, gpu_row, make_run
@@ -155,7 +161,8 @@ def test_copies_of_a_single_iteration_are_not_those_of_all():
     assert cases[0].copies[0].total_ns == 80 * MS
     (text,) = found
     assert text.startswith(
-        "Iteration 12 of 20 (counted from 0) takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it."
+        "Iteration 12 of 20 (counted from 0) takes 84 ms, 84 times the median of 1 ms, with a GPU at work 3 % of it; the"
+        " report does not tell what the host does then. Look at what the host does there. "
     )
 
 
@@ -341,3 +348,21 @@ def test_operations_of_a_usual_iteration_are_counted_as_its_times_are():
     (case,), _ = told(work, rows)
     (kernel,) = case.spent.parts
     assert (kernel.ns, kernel.operations) == (pytest.approx(0.5 * MS), pytest.approx(10))
+
+
+def test_gaps_of_slow_iterations_are_no_part_of_what_a_late_rank_waits_for_in_each():
+    talk = [
+        part("steady", "AllReduce", ns, pid=n, kind="nccl", summary="communication") for n, ns in ((1, 1e6), (2, 9e6))
+    ]
+    columns = {
+        "iterations": 10,
+        "kernel_ns": 1e7,
+        "communication_ns": 1e6,
+        "kernels": 10,
+        "blocks": 10,
+        "delayed_pct": 0,
+    }
+    use = [{"run": "r", "report": "a", "pid": n} | columns for n in (1, 2)]
+    gap = {"run": "r", "report": "a", "pid": 1, "length": "long", "gaps": 1, "to_gpu": 1, "total_ns": 50 * MS}
+    waiting = [summarize_nccl_waiting(talk, 1e9, use, [gap | {"phase": phase}]) for phase in ("steady", "slow")]
+    assert [(late.late_gap_ns, late.late_input) for late in waiting] == [(5 * MS, True), (0.0, False)]

@@ -54,6 +54,7 @@ SAID = [
      "but OMPI was not built with SLURM's PMI support and therefore cannot\nexecute.\n")),
     ("driver-too-old", "Error: CUDA driver version is insufficient for CUDA runtime version\n"),
     ("not-compiled-for-this-gpu", "CUDA error: no kernel image is available for execution on the device\n"),
+    ("kernel-fault", "torch.AcceleratorError: CUDA error: an illegal memory access was encountered\n"),
     ("library-missing", ("./solver: error while loading shared libraries: libcudart.so.12: cannot open shared object file:"
      " No such file or directory\n")),
     ("nccl", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, unhandled system error\n"),

@@ -66,6 +66,18 @@ def test_tables_without_a_ledger_are_asked_for_by_their_folder_and_by_its_name(d
     assert by_name == by_path
     assert by_name[0]["n"] > 10
     assert "`nsw query 'SELECT ...' campaigns/alone` reads" in demo("summarize", "alone").err
+    asked = "select distinct gpus from gpu_summary order by gpus"
+    assert demo("query", asked, "alone").code == 2  # nothing tells the parameters
+    (campaign / "recipe.lock.yaml").rename(alone / "recipe.lock.yaml")
+    assert [row["gpus"] for row in rows(demo("query", asked, "alone", "--json"))] == [1, 2]
+
+
+def test_columns_without_values_and_paths_are_the_first_to_go_on_a_narrow_screen(demo, here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    heads = demo("query", "select * from figures").out.split("\n")[1].split()
+    assert heads[:3] == ["run", "gpus", "batch"]
+    assert {"name", "value", "unit"} <= {*heads}
+    assert "report" not in heads
 
 
 def test_csv_and_the_terminal_have_the_columns_in_their_order(demo, home, here):
@@ -123,7 +135,7 @@ WRONG = {
     "select batsh from figures": ("SQL:1:8: ", "^^^^^", "did you mean 'batch'?"),
     "select * from gpu_sumary": ("SQL:1:15: Table with name gpu_sumary", "^^^^^^^^^^", "did you mean 'gpu_summary'?"),
     "select * from kernels": ("SQL:1:15: ", "`nsw summarize --table kernels`", "a query has `launches` and `metrics`"),
-    "select case_id from figures": ("SQL:1:8: ", "a query has `run`", "a column a parameter"),
+    "select case_id from figures": ("SQL:1:8: ", "a query has `run`", "a column for each parameter"),
     "alexnet": ("'alexnet' is no SELECT", "the SELECT comes first", ""),
     "selct 1": ("SQL:1:1: syntax error", "^", ""),
     "select name, sum(value)\nfrom figures": ("SQL:1:8: ", "^", "GROUP BY list"),

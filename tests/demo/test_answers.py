@@ -200,7 +200,7 @@ def test_each_command_that_an_answer_names_works(demo, tmp_path):
         commands = [words for line in lines for words in re.findall(r"nsw ((?:summarize|report) [^`]+)`", line)]
         findings = sum(line.startswith("* ") for line in lines)
         if chosen[1:] == ("gpus-4_batch-8",):  # a long path of nsw hides rows, and names a command again
-            assert len({*commands}) == 2
+            assert len(commands) > findings
         else:
             assert len(commands) == findings + 1
         for command in dict.fromkeys(commands):

@@ -36,7 +36,7 @@ PAGES = {
     "server.md": 1,
     "site.md": 20,
     "space.md": 2,
-    "timeline.md": 2,
+    "timeline.md": 3,
     "variables.md": 1,
     "workstation.md": 2,
     "wrapper.md": 6,

@@ -84,10 +84,50 @@ def test_the_profiler_is_found_wherever_it_is(converted, line, command):
         ("python --version\nsrun hostname\nsrun python --version\npython -c 'import x'\npython a.py", "python a.py"),
         ("rm -f x\ntrain_it --n 3\n", "train_it --n 3"),
         ("T=$(srun ./a 1 | grep x)", "./a 1"),
+        ('M=(3 4)\nfor i in "${!M[@]}"; do nsys profile ./a ${M[$i]} ${M[i]}; done', "./a 3 3"),
+        ('declare -A T=([a]=x [b]=y)\nfor k in "${!T[@]}"; do nsys profile ./a $k ${T[$k]}; done', "./a a x"),
+        ('f() { local x=(1 "2 3"); x+=(4); nsys profile ./a "${x[@]}"; }\nf', "./a 1 '2 3' 4"),
+        ('A=(1 2)\nC="$(cat <<E\nnsys profile ./a ${A[@]} "x y" \\$Z\nE\n)"\nbash -c "$C"', "./a 1 2 'x y' $Z"),
+        ('set -- -n 4\nwhile (( "$#" )); do case "$1" in -n) N=$2; shift 2 ;; esac; done\nnsys profile ./a $N', "./a 4"),
+        ("for n in 1 2; do if ! nsys profile ./a $n; then echo; fi; done", "./a {{ n }}"),
     ],
 )  # fmt: skip
 def test_the_shell_says_what_runs(converted, tmp_path, lines, command):
     assert converted(f"{lines}\n")[0].app.command == command.replace("{folder}", str(tmp_path))
+
+
+def test_a_variable_that_the_job_computes_twice_is_computed_twice(converted):
+    recipe, _ = converted("M=$(hostname)\nM=${M:-x}\nnsys profile ./a $M\n")
+    assert recipe.app.setup == ["export M=$(hostname)", 'export M="${M:-x}"']
+
+
+def test_the_elements_of_a_function_s_array_are_known(converted):
+    assert converted("f() { local x=(1 2); nsys profile ./a ${x[1]}; }\nf\n")[1] == []
+
+
+def test_a_profiler_that_is_looked_up_is_there(converted):
+    recipe, unknown = converted("if command -v nsys; then nsys profile ./a; elif which ncu; then ncu ./a; fi\n")
+    assert ([one.kind for one in recipe.passes], unknown) == (["timeline"], [])
+    _, unknown = converted("which nsys || module load n\nif ! which nsys; then module load n; fi\nnsys profile ./a\n")
+    assert unknown == ["module load n: a condition: not carried over", "if ! which nsys: not carried over"]
+
+
+def test_of_paths_and_a_name_of_a_profiler_the_name_is_taken(tmp_path):
+    lines = 'P=/opt/x/ncu\n[ -x "$P" ] || P=/y/ncu\n[ -x "$P" ] || P=ncu\n$P ./a\n'
+    made = convert(HEAD + lines, tmp_path / "job.sh", site=None, sites="s", recipe="r")
+    assert "profilers" not in made.site
+    assert len(made.recipes) == 1
+
+
+def test_files_of_a_launcher_have_their_whole_paths(converted, tmp_path):
+    recipe, unknown = converted("srun --prolog ../p.sh nsys profile ./a\n")
+    assert (recipe.app.launcher.options, unknown) == (["--prolog", f"{tmp_path}/../p.sh"], [])
+
+
+def test_a_default_in_a_container_is_taken_and_named(converted):
+    recipe, unknown = converted('srun --container-image "${IMG:-/i.sqsh}" nsys profile ./a\n')
+    assert recipe.app.container.image == "/i.sqsh"
+    assert unknown == ["${IMG:-/i.sqsh}: the default is taken: write there what IMG is to be"]
 
 
 def test_a_shell_of_its_own_and_a_folder_of_a_loop_are_understood(converted):
@@ -187,7 +227,7 @@ def test_a_profiler_without_a_pass_leaves_the_program_alone(converted, line):
     [
         ("perf record -F 199 -g --call-graph dwarf -o x -- ./a 1\nperf report -i x", {"tool": "perf", "knobs": {
          "freq": "199", "call-graph": "dwarf"}}),
-        ("perf stat -e cycles -r 3 -o x ./a 1", {"tool": "perf", "analysis": "stat", "options": ["-e", "cycles", "-r", "3"]}),
+        ("perf stat -e cycles -r 3 -x, -o x ./a 1", {"tool": "perf", "analysis": "stat", "options": ["-e", "cycles", "-r", "3"]}),
         ("py-spy record -o p.svg --rate 50 -- ./a 1", {"tool": "py-spy", "knobs": {"rate": "50"}}),
         ("tau_exec -T mpi -ebs ./a 1", {"tool": "tau", "options": ["-T", "mpi", "-ebs"]}),
     ],

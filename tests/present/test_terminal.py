@@ -420,3 +420,20 @@ def test_what_is_the_same_in_every_row_gives_way_to_what_the_table_is_looked_at_
 )
 def test_a_long_word_keeps_its_beginning_and_its_end(width, shown):
     assert shorten_middle("abcdefghij", width) == shown
+
+
+def test_a_headline_stays_in_sight_above_commands_that_the_terminal_breaks(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+    stream = Screen(terminal=True)
+    table = Table("t", "", columns=(Column("case", "case", "name"),), rows=tuple((f"c{n}",) for n in range(90)))
+    notes = [Note("n", f"note {n}") for n in range(5)]
+    finding = Finding("f", "word " * 90)
+    command = "nsw " + "x" * 150  # two lines
+    blocks = [Note("headline", "headline", tone="heading"), table, *notes, finding]
+    summary_view.show_first_screen(
+        console(stream), blocks, "next", rows_command=lambda _: command, proof=lambda _: command, last_line=command
+    )
+    lines = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()).split("\n")[:-1]
+    assert sum(max(1, -(-len(line) // 80)) for line in lines) <= 23, lines
+    assert "headline" in lines[0]

@@ -39,6 +39,7 @@ __all__ = ["RULES"]
 _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 4 and 5
 _ANY_PAGEABLE: Final = 6e9  # byte/s, that any link gives
 _CHECK_LINK, _FASTER_ONE_WAY = "check the link", ("copy into pinned memory", "reuse the host's memory")
+_NAMED_PCT: Final = 2.0  # of the time: waits that a sentence on copies names
 _SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _PINNED, _PINNED_PCIE_4, _PINNED_PCIE_3 = 50e9, 25e9, 12e9  # byte/s: what pinned memory gives
@@ -83,30 +84,29 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         pageable_copies = [copy for copy in pageable_copies if copy.calls >= _OFTEN and copy.late_pct >= _LATE_PCT]
     if not pageable_copies:
         return None
-    took, speed = _time_and_rate(pageable_copies)
-    staged = idle.in_gaps("copy") * _share_in_cuda_calls(idle) if idle.is_iteration else 0.0  # into a pinned buffer
-    alone = sum(copy.alone_ns for copy in pageable_copies)
-    gain = 100 * (alone * max(0.0, 1 - speed / link) + staged) / idle.med_ns
-    if gain < WORTH_PCT:
-        return None
     by_direction = group_by(pageable_copies, lambda copy: copy.direction)
     direction = max(by_direction, key=lambda towards: _time_and_rate(by_direction[towards])[0])
     one_way_ns, one_way_speed = _time_and_rate(by_direction[direction])
-    listed_copies = [
-        copy for copy in case.copies if gpu_copy_direction(copy.name) and _direction_text(copy) == direction
-    ]
-    listed_rates = [copy.bytes_per_s for copy in listed_copies if copy.bytes_per_s]
-    same_way_copies = [copy for copy in idle.copies if copy.direction == direction]
-    if len(listed_rates) == 1 and by_direction[direction] == same_way_copies:
-        one_way_speed = listed_rates[0]  # as the table of GPU work has it, slow iterations included
-    share, reverse_pct = 100 * one_way_ns / idle.med_ns, 100 * (took - one_way_ns) / idle.med_ns
-    also = f", and {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
+    # what the sentence does not name is not in its gain
+    reverse_pct = 100 * (_time_and_rate(pageable_copies)[0] - one_way_ns) / idle.med_ns
+    named_copies = pageable_copies if reverse_pct >= WORTH_PCT else by_direction[direction]
+    staged_ns = idle.in_gaps("copy") * _share_in_cuda_calls(idle) if idle.is_iteration else 0.0  # into a pinned buffer
+    staged_ns *= staged_ns >= _NAMED_PCT / 100 * idle.med_ns
+    speed = _time_and_rate(named_copies)[1]
+    alone_ns = sum(copy.alone_ns for copy in named_copies)
+    gain = 100 * (alone_ns * max(0.0, 1 - speed / link) + staged_ns) / idle.med_ns
+    if gain < WORTH_PCT:
+        return None
+    share = 100 * one_way_ns / idle.med_ns
+    also = f", {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
+    if staged_ns:
+        also += f", and {100 * staged_ns / idle.med_ns:.0f} % waits for the host's part of such copies"
     span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
     hit = make_hit(
         case, "pageable-copies", gain,
         f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",
-        f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}, where pinned"
-        f" memory reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
+        f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}; pinned memory"
+        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
     is_result = direction == "from the GPU" and detect_framework(case) == "pytorch"
     return replace(hit, advice=_PINNED_RESULTS) if is_result else hit

@@ -453,7 +453,7 @@ def _matrix_vector_hit(case: CaseSummary, _: Context) -> Hit | None:
     if work is None or share < _VECTORS_PCT:
         return None
     return make_hit(
-        case, "matrix-vector", share * work[1] / 100 / 2, f"{share:.0f} % products of a matrix and one vector",
+        case, "matrix-vector", 0.75 * share * work[1] / 100, f"{share:.0f} % products of a matrix and one vector",
         f"{share:.0f} % of GPU time is products of a matrix and one vector (gemv), each of which reads all weights for"
         " few operations", f"{share:.0f} %", "hotspots", OF_GPU_TIME,
     )  # fmt: skip

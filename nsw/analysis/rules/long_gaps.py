@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, detect_framework
 from nsw.analysis.rules.host import host_work_while_idle
-from nsw.analysis.rules.idle_causes import EACH, IDLE_TIME, LOCKING, NEARLY, PART, RARE, SOME, IdleCause
+from nsw.analysis.rules.idle_causes import EACH, GAP_WORDS, IDLE_TIME, LOCKING, NEARLY, PART, RARE, SOME, IdleCause
 from nsw.quantities import format_ns
 from nsw.wording import plural
 
@@ -25,10 +25,13 @@ _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
 _OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
 _ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
+_READ_AHEAD: Final = "Read ahead, beside the GPU's work, or keep the data in memory."
+_WRITE_LESS_OFTEN: Final = "Write from a thread of its own beside the GPU's next work, or less often."
 _WRITE_BESIDE: Final = (
     "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary instead"
     " of text, or write less often."
 )
+_MAKE_AHEAD: Final = "Make that input ahead, in a thread beside the GPU's work or in DataLoader's workers."
 _MAKE_ON_GPU: Final = (
     "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
     " in DataLoader's workers."
@@ -46,6 +49,7 @@ class LongGaps:
         took_ns: Their part of an iteration's idle time.
         slow: The iterations that they make slow, as a clause that goes behind their number; empty: none.
         waits: What waits, and how long, before `for input`.
+        are_of_slow: Whether they are of a slow iteration alone, and `took_ns` of what it takes longer.
     """
 
     case: CaseSummary
@@ -54,6 +58,7 @@ class LongGaps:
     took_ns: float
     slow: str
     waits: str
+    are_of_slow: bool = False
 
     def sum_of(self, column: str) -> float:
         """The sum of a column of table gaps over them, in its unit, of an iteration."""
@@ -66,7 +71,7 @@ class LongGaps:
     @property
     def head(self) -> str:
         """How long they take and how many there are, before what the host does in them."""
-        number = _gap_count_text(self.idle, self.gaps)
+        number = _gap_count_text(self.idle, self.gaps, self.took_ns)
         return f"{format_ns(self.took_ns)} of {IDLE_TIME} are {number}{self.slow}, in which "
 
     @property
@@ -128,10 +133,14 @@ def _files(gaps: LongGaps) -> IdleCause | None:
         does = "writes" if writes >= reads else "reads"
         rest = "" if io_ns >= MOSTLY * all_ns else " and works on something else"
         share = f"{min(100.0, 100 * io_ns / all_ns):.0f} % of that time"
+        advice = ""
+        if writes <= SOME * reads:
+            advice = _READ_AHEAD
+        elif reads <= SOME * writes and gaps.sum_of("gaps") >= RARE:
+            advice = _WRITE_LESS_OFTEN if gaps.are_of_slow else _WRITE_BESIDE
         return IdleCause(
-            "file-io", gaps.took_ns, f"{gaps.waits}files", f"{gaps.head}the host {does} files ({share}){rest}",
-            _WRITE_BESIDE if not reads and gaps.sum_of("gaps") >= RARE else "",
-        )  # fmt: skip
+            "file-io", gaps.took_ns, f"{gaps.waits}files", f"{gaps.head}the host {does} files ({share}){rest}", advice
+        )
     if not gaps.are_mostly("opening") or not gaps.are_mostly("from_gpu") or gaps.are_mostly("to_gpu"):
         return None
     return IdleCause(
@@ -157,9 +166,13 @@ def _cuda_calls(gaps: LongGaps) -> IdleCause | None:
     """CUDA calls that take most of the time."""
     if gaps.sum_of("cuda_ns") < MOSTLY * gaps.sum_of("total_ns"):
         return None
-    calls = gaps.idle.calls.items()
-    call, call_ns = max(calls, key=lambda item: item[1], default=("a CUDA call", gaps.took_ns))
-    text = f"{gaps.head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})"
+    if gaps.are_of_slow:  # the calls that are known are of all iterations
+        longest = max(gaps.gaps, key=lambda gap: gap.cuda_ns)
+        text = f"{gaps.head}the host is in CUDA calls ({GAP_WORDS[longest.cause]})"
+    else:
+        calls = gaps.idle.calls.items()
+        call, call_ns = max(calls, key=lambda item: item[1], default=("a CUDA call", gaps.took_ns))
+        text = f"{gaps.head}the host is in CUDA calls, most in {call} ({format_ns(call_ns)})"
     return IdleCause("host-call", gaps.took_ns, f"waits {format_ns(gaps.took_ns)} for a CUDA call", text)
 
 
@@ -167,7 +180,7 @@ def _log(gaps: LongGaps) -> IdleCause | None:
     """Writes in most of them, and not in shorter gaps too, as threads have that wake each other."""
     between = [gap for gap in gaps.idle.gaps if gap.length == "middle"]
     is_everywhere = sum(g.writing for g in between) >= MOSTLY * sum(g.gaps for g in between) > 0
-    if not gaps.are_mostly("writing") or is_everywhere:
+    if not gaps.are_mostly("writing") or is_everywhere or gaps.are_of_slow:  # a line that takes none of their time
         return None
     text, share = "and writes: a log", gaps.sum_of("writing") / gaps.sum_of("gaps")
     if share < NEARLY:
@@ -198,6 +211,8 @@ def _results(gaps: LongGaps) -> IdleCause | None:
     behind_values = sum(gap.gaps for gap in gaps.gaps if gap.cause == "value") >= MOSTLY * count
     is_large = any((c.total_bytes or 0.0) >= _LARGE_RESULT and c.direction == "from the GPU" for c in idle.copies)
     is_for_each = idle.is_iteration and count >= _OF_ONE_STEP and (behind_values or behind_results)
+    if gaps.are_of_slow:  # the usual work on values is in usual iterations too
+        is_for_each = behind_results
     if not is_for_each and not (behind_results and is_large):
         return None
     return IdleCause(
@@ -217,7 +232,7 @@ def _input(gaps: LongGaps) -> IdleCause | None:
     if not idle.has_calls:
         does = "the GPU waits for a copy to it"
     is_of_step = idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")  # no batch's
-    advice = _MAKE_ON_GPU if is_of_step else ""
+    advice = _MAKE_ON_GPU if is_of_step else _MAKE_AHEAD if gaps.are_of_slow else ""
     return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does, advice)
 
 
@@ -246,7 +261,7 @@ def received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     took = idle.in_gaps("input")
     if not took:
         return None
-    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"])
+    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"], took)
     sender, advice = "another process", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
@@ -294,13 +309,19 @@ def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[
     )
 
 
-def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps]) -> str:
-    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all."""
+def _gap_count_text(idle: IdleGpu, gaps: Sequence[Gaps], took_ns: float) -> str:
+    """How many gaps there are in an iteration, with the length of the mean one; few are counted over all.
+
+    Args:
+        idle: The use of the GPU.
+        gaps: The gaps.
+        took_ns: How long a sentence says that they take.
+    """
     count = sum(gap.gaps for gap in gaps)
-    length_ns = sum(gap.total_ns for gap in gaps) / count
     if idle.is_iteration and count < RARE and (iterations := idle.use.get("iterations")):
-        return f"{plural(round(count * iterations), 'gap')} of {format_ns(length_ns)} in {iterations:.0f} iterations"
+        length = format_ns(sum(gap.total_ns for gap in gaps) / count)
+        return f"{plural(round(count * iterations), 'gap')} of {length} on average in {iterations:.0f} iterations"
     if count <= _ONE_GAP:
         return "one gap"
     number = f"{count:.0f}" if abs(count - round(count)) < _ROUNDED * count else f"{count:.1f}"
-    return f"{number} gaps of {format_ns(length_ns * idle.gap_scale)}"  # which make up the time that is said
+    return f"{number} gaps of {format_ns(took_ns / count)}"

@@ -24,6 +24,7 @@ from nsw.analysis.rules import (
     timeline,
 )
 from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, WORTH_PCT, Context, Hit, Reports
+from nsw.analysis.steady import time_of_few_iterations
 from nsw.errors import NswError
 from nsw.resources import entry_points_of
 from nsw.wording import first_names
@@ -45,7 +46,12 @@ RULES: Final[Mapping[str, Rule]] = {
 }
 _KERNELS: Final = "kernels"
 # what gains are a share of where nothing else was measured, by the table that proves them
-_BASES: Final = {"kernels": "the kernels' time", "hotspots": "GPU time", "copies": "GPU time"}
+_BASES: Final[Mapping[str, str]] = {
+    "kernels": "the kernels' time",
+    "hotspots": "GPU time",
+    "copies": "GPU time",
+    "um_summary": "GPU time",
+}
 # gaps are those of all iterations: how many there are, and how long one takes
 _PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
@@ -90,7 +96,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
         if all(hit.healthy or (hit.cause in _OF_SLOW_ITERATIONS and not hit.gain_pct) for hit in hits):
             remaining, unmeasured = timeline.healthy_gpu_hit(case), None
         hits += [hit for hit in (remaining, timeline.fusible_work_hit(case, hits)) if hit is not None]
-        hits = _name_gain_bases(case, _gains_of_all_time(case, hits))
+        hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_alone=len(cases) == 1)
         ordered = order_hits(_drop_small_hits(_behind_input(case, hits)))
         if unmeasured is not None and timeline.is_first_of_all(case, hits):
             ordered.remove(unmeasured)
@@ -99,12 +105,20 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
     return found
 
 
-def _name_gain_bases(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits, their gains of what was measured where no timeline tells how long the program takes."""
+def _name_gain_bases(case: CaseSummary, hits: Sequence[Hit], *, is_alone: bool) -> list[Hit]:
+    """The hits, their gains of what was measured where that is not how long the program takes.
+
+    Args:
+        case: The case.
+        hits: What is said of it.
+        is_alone: Whether it is the only case, of which a screen tells how much of the time its iterations are.
+    """
+    bases = _BASES
     if case.idle_gpu is not None or case.iterations is not None:
-        return [*hits]
+        is_of_iterations = is_alone and time_of_few_iterations(case.phases) is not None
+        bases = dict.fromkeys((hit.table for hit in hits), "the iterations' time") if is_of_iterations else {}
     return [
-        replace(hit, gain_of=_BASES[hit.table]) if hit.table in _BASES and hit.gain_of == ALL_TIME else hit
+        replace(hit, gain_of=bases[hit.table]) if hit.table in bases and hit.gain_of == ALL_TIME else hit
         for hit in hits
     ]
 
@@ -233,7 +247,8 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
-    has_gain = round(first.gain_pct) > 0 and first.is_curable
+    is_stated = first.size == f"{first.gain_pct:.0f} %" and first.gain_of in first.share_of
+    has_gain = round(first.gain_pct) > 0 and first.is_curable and not is_stated
     base = "this run" if first.cause == "slow-first-iteration" else first.gain_of
     gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""
     advice = "The same helps." if is_advised and first.advice else first.advice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.rules.causes import causes
@@ -125,105 +125,172 @@ def _size_text(size: float) -> str:
 
 def wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
+    gaps = _divide_short_gaps(case, idle)
+    parts = []
+    if gaps.waits_ns:
+        by_wait = _gpu_wait_gap_cause(
+            case, idle, gaps.waits_ns, is_value=gaps.value_gaps_ns >= gaps.wait_gaps_ns, a_kernel=_waits_a_kernel(idle)
+        )
+        parts.append(replace(by_wait, gaps_ns=max(gaps.value_gaps_ns, gaps.wait_gaps_ns)))
+        if gaps.waits_ns >= _PREVENTS * idle.med_ns and not gaps.launches_outweigh:  # no graph can hold them
+            return parts
+    if gaps.launches_ns:
+        locked = _lock_share_of_launch_gaps(idle)
+        parts.append(
+            _threads_cause(idle, gaps, locked) if locked
+            else _host_work_cause(idle, gaps) if _are_launch_gaps_of_the_host(idle)
+            else _launch_bound_cause(case, idle, gaps)
+        )  # fmt: skip
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class _ShortGaps:
+    """Gaps of microseconds of an iteration, ns; the first two as what would be saved.
+
+    Attributes:
+        launches_ns: By faster launches.
+        waits_ns: Without waits for the GPU and values read back.
+        launch_gaps_ns: All gaps of launches.
+        wait_gaps_ns: Those of waits that are a fault.
+        value_gaps_ns: Those of values read back.
+        launches_outweigh: Whether launches are the first thing to cure.
+    """
+
+    launches_ns: float
+    waits_ns: float
+    launch_gaps_ns: float
+    wait_gaps_ns: float
+    value_gaps_ns: float
+    launches_outweigh: bool
+
+
+def _divide_short_gaps(case: CaseSummary, idle: IdleGpu) -> _ShortGaps:
+    """What of the gaps is of launches, and what of waits: without these the host is ahead as far as it is faster."""
     launches, waits, values = (idle.in_gaps(kind, lengths=SHORT) for kind in ("launch", "synchronise", "value"))
     if slow_reads(idle):
         values = idle.in_gaps("value")
     launches *= 1 - _small_copy_share(idle)
     launch_gaps_ns = launches
-    use, gpu_ns = idle.use, idle.med_ns * idle.busy_pct / 100
-    scale = idle.med_ns / use["span_ns"] if use.get("span_ns") and idle.is_iteration else 1.0
     if _do_waits_follow_copies(idle):
         waits = 0.0
-    waiting = scale * (use.get("wait_ns", 0.0) + use.get("copy_ns", 0.0))
-    host_ns = max(idle.med_ns - waiting, 0.0)
-    count, kernels = use.get("launches") or idle.operations, max(use.get("kernels", 0.0), 1.0)
-    each = use.get("waits", 0.0) / kernels
-    graphs = any(_GRAPH.match(name) for name in idle.calls)
-    if waits and (each < EACH or graphs):  # behind many kernels, or a graph, is no fault
-        waits, launches = 0.0, launches if graphs else launches + waits * (each >= EACH)
+    elif _waits_a_kernel(idle) < EACH or any(_GRAPH.match(name) for name in idle.calls):
+        waits = 0.0  # behind many kernels, or a graph, is no fault
     by_waits, outweighed = waits + values, False
     if launches and by_waits:
         # without waits the host is ahead, unless it takes longer than the GPU
-        ahead = max(gpu_ns, host_ns)
+        ahead = max(_gpu_work_ns(idle), _host_ns(idle))
         freed = min(max(idle.med_ns - ahead, by_waits), launches + by_waits)
         selected = _selection_kernel_share(case, idle) if values > waits else 0.0
         freed = max(freed, by_waits + selected * launches)
         # graphs can hold what lies between the values, and save all launches
-        is_rare = idle.operations >= _STRETCH * use.get("values", 0.0)
+        is_rare = idle.operations >= _STRETCH * idle.use.get("values", 0.0)
         outweighed = launches >= _OUTWEIGHS * freed and (is_rare or not selected)
         if not outweighed:
             launches, by_waits = launches + by_waits - freed, freed
-    parts = []
-    if by_waits:
-        by_wait = _gpu_wait_gap_cause(case, idle, by_waits, is_value=values >= waits, a_kernel=each)
-        parts.append(replace(by_wait, gaps_ns=max(values, waits)))
-        if by_waits >= _PREVENTS * idle.med_ns and not outweighed:  # no graph can hold them
-            return parts
-    between_few = [g for g in idle.gaps if g.cause == "launch" and g.length == "middle"]
-    hosts = idle.operations < _MANY and sum(g.total_ns for g in between_few) >= _HOSTS_NS * sum(
-        g.gaps for g in between_few
+    return _ShortGaps(launches, by_waits, launch_gaps_ns, waits, values, outweighed)
+
+
+def _waits_a_kernel(idle: IdleGpu) -> float:
+    """How many waits for the GPU come on a kernel."""
+    return idle.use.get("waits", 0.0) / max(idle.use.get("kernels", 0.0), 1.0)
+
+
+def _gpu_work_ns(idle: IdleGpu) -> float:
+    """How long the GPU works in an iteration, ns."""
+    return idle.med_ns * idle.busy_pct / 100
+
+
+def _median_scale(idle: IdleGpu) -> float:
+    """What times of the mean iteration are multiplied by for the median one."""
+    span_ns = idle.use.get("span_ns")
+    return idle.med_ns / span_ns if span_ns and idle.is_iteration else 1.0
+
+
+def _host_ns(idle: IdleGpu) -> float:
+    """How long the host works in an iteration without its waits for the GPU, ns."""
+    waiting = idle.use.get("wait_ns", 0.0) + idle.use.get("copy_ns", 0.0)
+    return max(idle.med_ns - _median_scale(idle) * waiting, 0.0)
+
+
+def _are_launch_gaps_of_the_host(idle: IdleGpu) -> bool:
+    """Whether few operations have gaps between them that are too long for launches."""
+    middle = [gap for gap in idle.gaps if gap.cause == "launch" and gap.length == "middle"]
+    took_ns, count = sum(gap.total_ns for gap in middle), sum(gap.gaps for gap in middle)
+    return bool(middle) and idle.operations < _MANY and took_ns >= _HOSTS_NS * count
+
+
+def _threads_cause(idle: IdleGpu, gaps: _ShortGaps, locked: float) -> IdleCause:
+    """Launches that wait for other threads, for `locked` of their gaps, 0 to 1."""
+    threads = f"{idle.use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
+    locked_ns = gaps.launch_gaps_ns * locked
+    took = format_ns(locked_ns)
+    return IdleCause(
+        "python-threads", gaps.launches_ns * locked, f"waits {took} for threads",
+        f"for {took} of {IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
+        gaps_ns=locked_ns, named=((GAP_WORDS["launch"], locked_ns),),
+    )  # fmt: skip
+
+
+def _host_work_cause(idle: IdleGpu, gaps: _ShortGaps) -> IdleCause:
+    operations = plural(round(idle.operations), "operation")
+    return IdleCause("host-work", gaps.launches_ns, f"waits for the host, {operations}",
+                     f"between its {operations} it waits for the host", gaps_ns=gaps.launch_gaps_ns,
+                     named=((GAP_WORDS["launch"], gaps.launch_gaps_ns),))  # fmt: skip
+
+
+def _launch_bound_cause(case: CaseSummary, idle: IdleGpu, gaps: _ShortGaps) -> IdleCause:
+    operations = plural(round(idle.operations), "operation")
+    # a mean says nothing of operations of which one takes most
+    is_uneven = round(idle.operations) != 1 and _is_work_in_few_operations(case)
+    work = _gpu_work_ns(idle) / max(idle.operations, 1.0)
+    short = f"launch-bound, {operations}{'' if is_uneven else f' of {format_ns(work)}'}"
+    fact, advice, do = _launches_text(idle, is_uneven=is_uneven), "", ""
+    if _is_loop_of_compiled_step(case, idle):
+        advice, do = _UNROLL, "unroll the loop, or make it parallel"
+        program = "a compiled program (jax.jit) runs its loop step by step"
+        if idle.is_iteration:
+            program = "an iteration is one call of a compiled program (jax.jit), whose loop runs step by step"
+        fact = f"{program}: {fact}"
+    elif idle.use.get("values", 0.0) > _ONCE and _are_values_conditions(case, idle):
+        advice = _conditions_advice(idle)
+    return IdleCause(
+        "launch-bound", gaps.launches_ns, short, f"launch-bound: {fact}", advice, do, gaps_ns=gaps.launch_gaps_ns
     )
-    if launches and (locked := _lock_share_of_launch_gaps(idle)):
-        threads = f"{use['lock_threads']:.0f} wait for a lock in turn, as threads of Python do"
-        locked_ns = launch_gaps_ns * locked
-        took = format_ns(locked_ns)
-        parts.append(IdleCause(
-            "python-threads", launches * locked, f"waits {took} for threads",
-            f"for {took} of {IDLE_TIME}, between launches, the host waits for its other threads: {threads}",
-            gaps_ns=locked_ns, named=((GAP_WORDS["launch"], locked_ns),),
-        ))  # fmt: skip
-    elif launches and not (hosts and between_few):
-        each, work = idle.med_ns / max(idle.operations, 1.0), gpu_ns / max(idle.operations, 1.0)
-        operations = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
-        is_one = round(idle.operations) == 1
-        # a mean says nothing of operations of which one takes most
-        is_uneven = not is_one and _is_work_in_few_operations(case)
-        busy = f"keep{'s' * is_one} it busy for {format_ns(gpu_ns if is_uneven else work)}"
-        busy += "" if is_one else " in all" if is_uneven else " each"
-        spent = scale * (use.get("cuda_ns", 0.0) - use.get("wait_ns", 0.0)) / count if count else 0.0
-        long_ns = idle.in_gaps(*GAP_WORDS, lengths=("long",))  # which the host does something else in
-        a_launch = max((host_ns - long_ns) / count, spent) if count else 0.0
-        between = a_launch - spent
-        of_launches = f"the host takes {format_ns(a_launch)} for " + (
-            f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
-        )
-        if not idle.is_iteration or not spent:  # its calls are those of set-up too
-            fact = f"{operations}, one every {format_ns(each)}, {busy}"
-        elif between >= MOSTLY * a_launch:
-            fact = (
-                f"{operations} {busy}; {of_launches}, {format_ns(between)} of that"
-                " between CUDA calls (Python, the framework)"
-            )
-        else:
-            fact = f"{operations} {busy}; {of_launches}, {format_ns(spent)} of that in CUDA calls"
-        short = f"launch-bound, {plural(round(idle.operations), 'operation')}"
-        short += "" if is_uneven else f" of {format_ns(work)}"
-        advice, do = "", ""
-        if _is_loop_of_compiled_step(case, idle):
-            advice, do = _UNROLL, "unroll the loop, or make it parallel"
-            program = "a compiled program (jax.jit) runs its loop step by step"
-            if idle.is_iteration:
-                program = "an iteration is one call of a compiled program (jax.jit), whose loop runs step by step"
-            fact = f"{program}: {fact}"
-        elif (values := use.get("values", 0.0)) > _ONCE and _are_values_conditions(case, idle):
-            conditions = "conditions on tensors (`if tensor:`, validate_args of torch.distributions)"
-            times, remedy = often_text(idle, values), causes()["launch-bound"].remedy("pytorch")
-            if idle.operations < _STRETCH * values:
-                advice = (
-                    f"First remove {conditions}: {values:,.0f} values are read back {times}, most of one byte, and no"
-                    f" graph can hold them. Then {remedy}"
-                )
-            else:  # a graph holds what lies between them
-                advice = f"{remedy} Remove {conditions} too: {values:,.0f} values are read back {times}."
-        parts.append(
-            IdleCause("launch-bound", launches, short, f"launch-bound: {fact}", advice, do, gaps_ns=launch_gaps_ns)
-        )
-    elif launches:
-        operations = plural(round(idle.operations), "operation")
-        parts.append(IdleCause("host-work", launches, f"waits for the host, {operations}",
-                               f"between its {operations} it waits for the host", gaps_ns=launch_gaps_ns,
-                               named=((GAP_WORDS["launch"], launch_gaps_ns),)))  # fmt: skip
-    return parts
+
+
+def _launches_text(idle: IdleGpu, *, is_uneven: bool) -> str:
+    """How long operations keep the GPU busy, and how long the host takes for a launch, and on what."""
+    gpu_ns, operations = _gpu_work_ns(idle), max(idle.operations, 1.0)
+    count, is_single = idle.use.get("launches") or idle.operations, round(idle.operations) == 1
+    head = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
+    busy = f"keep{'s' * is_single} it busy for {format_ns(gpu_ns if is_uneven else gpu_ns / operations)}"
+    busy += "" if is_single else " in all" if is_uneven else " each"
+    in_calls_ns = _median_scale(idle) * (idle.use.get("cuda_ns", 0.0) - idle.use.get("wait_ns", 0.0))
+    spent = in_calls_ns / count if count else 0.0
+    if not idle.is_iteration or not spent:  # its calls are those of set-up too
+        return f"{head}, one every {format_ns(idle.med_ns / operations)}, {busy}"
+    long_ns = idle.in_gaps(*GAP_WORDS, lengths=("long",))  # which the host does something else in
+    a_launch = max((_host_ns(idle) - long_ns) / count, spent)
+    launches = f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
+    between = a_launch - spent
+    part = f"{format_ns(spent)} of that in CUDA calls"
+    if between >= MOSTLY * a_launch:
+        part = f"{format_ns(between)} of that between CUDA calls (Python, the framework)"
+    return f"{head} {busy}; the host takes {format_ns(a_launch)} for {launches}, {part}"
+
+
+def _conditions_advice(idle: IdleGpu) -> str:
+    """What to do where conditions on tensors are read back, which a graph cannot hold."""
+    values = idle.use["values"]
+    conditions = "conditions on tensors (`if tensor:`, validate_args of torch.distributions)"
+    times, remedy = often_text(idle, values), causes()["launch-bound"].remedy("pytorch")
+    if idle.operations >= _STRETCH * values:  # a graph holds what lies between them
+        return f"{remedy} Remove {conditions} too: {values:,.0f} values are read back {times}."
+    return (
+        f"First remove {conditions}: {values:,.0f} values are read back {times}, most of one byte, and no graph can"
+        f" hold them. Then {remedy}"
+    )
 
 
 def _is_work_in_few_operations(case: CaseSummary) -> bool:

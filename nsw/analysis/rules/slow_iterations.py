@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.gaps import (
     LITTLE_OF_SLOWER,
@@ -16,6 +16,8 @@ from nsw.analysis.rules.gaps import (
     loads_in_slow_iterations,
 )
 from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, Context, Hit, detect_framework, make_hit
+from nsw.analysis.rules.idle_causes import IDLE_TIME
+from nsw.analysis.rules.long_gaps import LongGaps, cause_of_long_gaps
 from nsw.analysis.rules.profiler_cost import profiler_slowdown
 from nsw.quantities import format_ns
 from nsw.wording import plural
@@ -30,9 +32,6 @@ __all__ = ["RULES"]
 
 _SEVERAL: Final = 5  # operations, which are no copy or two
 _PART: Final = 0.25  # of slow iterations
-_HOST_SHOWN: Final = (
-    "A pass `host: {tool: torch}` (PyTorch) or `host: {tool: cprofile}` (Python) shows what the host does."
-)
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
@@ -47,8 +46,6 @@ _TUNES: Final = 2.0  # times the GPU's work of an iteration
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
 _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
 
-_PYTHONS: Final = frozenset({"pytorch", "jax", "python"})
-_WORK_BESIDE: Final = "Do that work on the GPU, in a thread beside the GPU's next iterations, or less often."
 _KEEP_WORKERS: Final = "DataLoader(persistent_workers=True) keeps its workers from epoch to epoch."
 _ONCE: Final = "Where it is the first time it is paid once: leave this iteration out of measurements."
 _LOOK_AT_KERNELS: Final = (
@@ -122,17 +119,14 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         elif framework == "jax":
             differs += ", as XLA does to compile"
             remedy = _remedy_of(case, "recompilation")
-    elif slow.is_of_host and (results_ns := use.get("slower_results_ns", 0.0)) >= MOST_OF_SLOWER * more:
-        remedy = "work on results beside", _WORK_BESIDE
-        differs = (
-            f"for {format_ns(min(results_ns, more))} of that the GPU waits for the host, which works on results that"
-            " were copied to it (output, a check, a log)"
-        )
     elif slow.is_of_host:
         more_work = "the GPU has no more work in it"
         if (operations := use.get("slower_operations", 0.0)) >= _SEVERAL:
             more_work = f"{plural(round(operations), 'more operation')} keep the GPU busy for {format_ns(gpu)} of that"
-        differs = f"{more_work}: {_host_work_in_gaps_text(case, case.idle_gpu)}"
+        if operations >= MORE_WORK * case.idle_gpu.operations:
+            more_work += ": another phase of the program"
+        gap = _longest_gap_work(case, "periodic-slow-iteration", more)
+        differs, remedy = f"{more_work}; {gap.text}", (gap.do, gap.advice)
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
     hit = make_hit(
@@ -157,18 +151,39 @@ def _is_launching(use: Mapping[str, float], iterations: Iterations) -> bool:
     return usual > 0 and use["slower_ns"] <= _AS_FAST * added * iterations.med_ns / usual
 
 
-def _host_work_in_gaps_text(case: CaseSummary, idle: IdleGpu) -> str:
-    """What the host does in long gaps: their files, where those take much of them; else what it may be."""
-    gaps = [gap for gap in idle.gaps if gap.length == "long"]
-    writes, reads = (sum(ns) for ns in ((g.write_ns for g in gaps), (g.read_ns + g.open_ns for g in gaps)))
-    if gaps and writes + reads >= _PART * sum(gap.total_ns for gap in gaps):
-        return "the host writes files (a checkpoint, a log)" if writes >= reads else "the host reads files"
-    guesses = ["a checkpoint", "a log", "other work on the CPU"]
-    if idle.use.get("slower_operations", 0.0) >= MORE_WORK * idle.operations:
-        return "an evaluation, or other work of its own"
-    if detect_framework(case) in _PYTHONS:
-        guesses.insert(0, "garbage collection")
-    return f"the host does something else ({', '.join(guesses)})"
+class _GapWork(NamedTuple):
+    """What the host does in the longest gaps of a slow iteration, and what to do about that, in few words and more."""
+
+    text: str
+    do: str
+    advice: str
+
+
+def _longest_gap_work(case: CaseSummary, cause_of_slow: str, more_ns: float) -> _GapWork:
+    """What the host does where a slow iteration waits longest, by what lies before and behind and by its calls.
+
+    Args:
+        case: The case.
+        cause_of_slow: The finding that it is of, which has the remedy where nothing more is known.
+        more_ns: What the iteration takes longer than the usual one.
+    """
+    idle, framework, known = case.idle_gpu, detect_framework(case), causes()[cause_of_slow]
+    record = causes()["host-work"].remedy("python" if framework == "jax" else framework)
+    is_recorded = case.host is not None and bool(case.host.profiled_by)
+    advice = " ".join((known.remedy(framework), *([] if is_recorded else [record])))
+    unknown = _GapWork("the report does not tell what the host does then", known.do, advice)
+    gaps = idle.slow_gaps if idle is not None else ()
+    took_ns = sum(gap.total_ns for gap in gaps)
+    if idle is None or took_ns < MOSTLY * more_ns or not (idle.has_calls or case.host):
+        return unknown
+    took_ns = min(took_ns, more_ns)
+    cause = cause_of_long_gaps(
+        LongGaps(case, idle, gaps, took_ns=took_ns, slow="", waits=f"waits {format_ns(took_ns)} for ", are_of_slow=True)
+    )
+    text, remedy = cause.fact.replace(IDLE_TIME, "that"), causes()[cause.cause]
+    if cause.cause == "host-work" and not cause.advice:
+        return unknown._replace(text=f"{text}; what it does then was not recorded")
+    return _GapWork(text, cause.do or remedy.do, cause.advice or remedy.remedy(framework))
 
 
 def _slow_iteration_hit(case: CaseSummary, context: Context) -> Hit | None:
@@ -213,13 +228,10 @@ def _slow_iteration_hit(case: CaseSummary, context: Context) -> Hit | None:
         f"{which} takes {format_ns(iterations.most_ns)}, {iterations.most_ns / iterations.med_ns:.0f} times the median"
         f" of {format_ns(iterations.med_ns)}{'' if busy is None else f', with a GPU at work {busy:.0f} % of it'}"
     )
-    advice = (
-        _LOOK_AT_KERNELS
-        if works
-        else "Look at what the host does then (a checkpoint, garbage collection, a log, I/O)."
-        + ("" if case.host and case.host.profiled_by else f" {_HOST_SHOWN}")
-    )
-    do = "look at its kernels" if works else "look at the host there"
+    do, advice = "look at its kernels", _LOOK_AT_KERNELS
+    if not works:
+        text, do, advice = _longest_gap_work(case, "slow-iteration", iterations.most_ns - iterations.med_ns)
+        fact += f"; {text}"
     return Hit("slow-iteration", case.id, gain, f"{which} takes {format_ns(iterations.most_ns)}", do, fact, advice,
                format_ns(iterations.most_ns), "iterations")  # fmt: skip
 

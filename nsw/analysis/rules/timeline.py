@@ -120,9 +120,10 @@ def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
 
 
 def _time_pct(case: CaseSummary, kernel: Share) -> float:
-    """How much of the time a kernel takes: its part of the GPU's work, and of that of the time."""
-    total = sum(work.total_ns or 0.0 for work in case.gpu_work)
-    return (least_gpu_busy_pct(case) or 0.0) * (kernel.total_ns or 0.0) / total if total else 0.0
+    """How much of the time a kernel takes, as the case's table has it: its part of the GPU's work, and of the time."""
+    total, spent = sum(work.total_ns or 0.0 for work in case.gpu_work), time_without_profiler(case)
+    work_pct = 100 * spent.gpu_ns / spent.span_ns if spent and spent.span_ns else least_gpu_busy_pct(case) or 0.0
+    return min(work_pct, 100.0) * (kernel.total_ns or 0.0) / total if total else 0.0
 
 
 def is_first_of_all(case: CaseSummary, hits: Sequence[Hit]) -> bool:

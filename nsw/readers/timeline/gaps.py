@@ -54,6 +54,8 @@ __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
+SLOW: Final = "slow"  # the phase of gaps of slow iterations
+
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
 WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load", "migration", "input")
 (
@@ -72,6 +74,8 @@ _VALUE: Final = 4096  # bytes of a copy that takes no longer than one of a singl
 _USUAL: Final = 1.5  # times the median: longer iterations are looked at by themselves
 _LOADS_NS: Final = 1_000_000  # that a launch of a loaded kernel never takes
 _PAUSES, _LITTLE = 10, 0.4  # longer iterations; the share of the time that the usual ones take at least
+_SINGLE_SLOW: Final = 3.0  # times the usual iteration: a single one that is looked at by itself
+_OF_LONGEST: Final = 0.05  # of the longest gap of a slow iteration: those that may explain it
 _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual one
 _MANY_TIMES: Final = 10.0  # times the usual iteration, from which two slow ones are more than chance
 _FEWEST_SLOW: Final = 3
@@ -101,6 +105,9 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
             shared = timeline.origin | ({"device": device} if device >= 0 else {})
             in_phase = shared | {"phase": "all" if timeline.phased is None else "steady"}
             busy = Covered(work.start, work.duration)
+            slow = None if timeline.phased is None else _slow_stretches(timeline.phased)
+            slow_gaps = [] if slow is None else _gap_rows(work, busy, slow, timeline.calls, of_longest=_OF_LONGEST)
+            tables["gaps"] += [shared | {"phase": SLOW} | row for row in slow_gaps]
             for name, rows in (
                 ("gaps", _gap_rows(work, busy, stretches, timeline.calls)),
                 ("host_copies", _copy_rows(work, stretches)),
@@ -156,7 +163,25 @@ def _gaps(work: Operations, busy: Covered, shortest: int) -> Iterator[IntArray]:
         yield np.flatnonzero(idle >= shortest) + rows.start
 
 
-def _gap_rows(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArray], calls: Calls | None) -> list[Row]:
+def _longest_gaps(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArray]) -> IntArray:
+    """The longest gap that begins in each of some stretches, ns; 0 where there is none."""
+    longest = np.zeros(len(stretches[0]), np.int64)
+    for gap in _gaps(work, busy, _GRAIN_NS):
+        begin = busy.reach(gap)
+        inside = _is_in_stretches(begin, stretches)
+        number = np.searchsorted(stretches[0], begin[inside], "right") - 1
+        np.maximum.at(longest, number, (work.start[gap + 1] - begin)[inside])
+    return longest
+
+
+def _gap_rows(
+    work: Operations,
+    busy: Covered,
+    stretches: tuple[IntArray, IntArray],
+    calls: Calls | None,
+    *,
+    of_longest: float = 0.0,
+) -> list[Row]:
     """The gaps between a GPU's operations, one row a cause and length.
 
     Args:
@@ -164,7 +189,9 @@ def _gap_rows(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArr
         busy: The time that they cover.
         stretches: Starts and ends of what is looked at, ns.
         calls: What the host calls; None: not recorded.
+        of_longest: The share of the longest gap of its stretch that a gap takes at least, 0 to 1.
     """
+    least_ns = of_longest * _longest_gaps(work, busy, stretches) if of_longest else None
     lengths: dict[int, list[IntArray]] = {}
     sums: dict[int, dict[str, int]] = {}
     last = 0  # the operation that ends last so far
@@ -174,6 +201,9 @@ def _gap_rows(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArr
         last = int(before[-1])
         is_gap = work.start[rows.start + 1 : rows.stop + 1] - begin >= _GRAIN_NS
         gap = np.flatnonzero(is_gap & _is_in_stretches(begin, stretches))
+        if least_ns is not None:
+            number = np.searchsorted(stretches[0], begin[gap], "right") - 1
+            gap = gap[work.start[gap + rows.start + 1] - begin[gap] >= least_ns[number]]
         codes, columns = _gap_causes(work, before[gap], gap + rows.start + 1, calls)
         for code in np.flatnonzero(np.bincount(codes)).tolist():
             mine = codes == code
@@ -411,8 +441,37 @@ def _host_pace(phases: Phased, calls: Calls | None) -> Row:
     }
 
 
+def _slow_stretches(phases: Phased) -> tuple[IntArray, IntArray] | None:
+    """The iterations that are slow again and again, else the longest where it is many times the usual one."""
+    durations, edges = phases.durations[phases.warmup :], phases.edges[phases.warmup :]
+    slow = _slow_iterations(durations)[0]
+    if slow is None and len(durations) and durations.max() >= _SINGLE_SLOW * np.median(durations):
+        slow = np.arange(len(durations)) == np.argmax(durations)
+    return None if slow is None else (edges[:-1][slow], edges[1:][slow])
+
+
+def _slow_iterations(durations: IntArray) -> tuple[Any, int | None]:
+    """Which iterations are slow again and again, and their distance where it is constant; None: none are."""
+    if not len(durations):
+        return None, None
+    usual = float(np.median(durations))
+    excess = durations - usual
+    clearly = durations > max(_SLOW * usual, usual + _SLOWER_NS)
+    fewest = 2 if np.sort(durations)[-2:].min() >= _MANY_TIMES * usual else _FEWEST_SLOW
+    if clearly.sum() < fewest:
+        return None, None
+    # those that are hardly slow among others that are so many times are none; the first of a period may take longest
+    slow, others = (clearly & (excess >= _PART * most) for most in (excess.max(), np.sort(excess)[-_FEWEST_SLOW]))
+    period = _constant_distance(slow)
+    if period is None and (period := _constant_distance(others)) is not None:
+        slow = others
+    if slow.sum() < fewest or 2 * slow.sum() >= len(slow) or np.flatnonzero(slow)[-1] < len(slow) // 2:
+        return None, None  # those of the first half alone are its start
+    return slow, period
+
+
 def _slow_period(phases: Phased, work: Operations, busy: Covered, calls: Calls | None) -> Row:
-    """Slow iterations that come at equal distances: how far, how much slower, what of it is the GPU's, or its input's.
+    """Slow iterations that come again and again: how far apart, how much slower, and what of that is the GPU's.
 
     Args:
         phases: The iterations.
@@ -421,29 +480,16 @@ def _slow_period(phases: Phased, work: Operations, busy: Covered, calls: Calls |
         calls: What the host calls; None: not recorded.
     """
     durations, gpu = phases.durations[phases.warmup :], phases.gpu[phases.warmup + 1 : -1]
-    usual = float(np.median(durations))
-    excess = durations - usual
-    clearly = durations > max(_SLOW * usual, usual + _SLOWER_NS)
-    fewest = 2 if np.sort(durations)[-2:].min() >= _MANY_TIMES * usual else _FEWEST_SLOW
-    if clearly.sum() < fewest:
+    slow, period = _slow_iterations(durations)
+    if slow is None:
         return {}
-    # those that are hardly slow among others that are so many times are none; the first of a period may take longest
-    slow, others = (clearly & (excess >= _PART * most) for most in (excess.max(), np.sort(excess)[-_FEWEST_SLOW]))
-    period = _constant_distance(slow)
-    if period is None and (period := _constant_distance(others)) is not None:
-        slow = others
-    if slow.sum() < fewest or 2 * slow.sum() >= len(slow) or np.flatnonzero(slow)[-1] < len(slow) // 2:
-        return {}  # those of the first half alone are its start
     rest = ~slow
     operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
     host: Row = {}
     if calls is not None:
         edges = phases.edges[phases.warmup :]
-        for column, times in (
-            ("slower_input_ns", _receiving_times(_gaps_before_input(work, busy), calls, edges)),
-            ("slower_results_ns", _times_behind_results(work, busy, edges)),
-        ):
-            host[column] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
+        times = _receiving_times(_gaps_before_input(work, busy), calls, edges)
+        host["slower_input_ns"] = max(float(np.median(times[slow]) - np.median(times[rest])), 0.0)
         host["slower_spawns"] = int((calls.time_in_kinds(SPAWN).covered_within(edges[:-1], edges[1:]) > 0)[slow].sum())
     return host | {
         "period": period, "slow": int(slow.sum()),
@@ -459,14 +505,6 @@ def _receiving_times(gaps: tuple[IntArray, IntArray], calls: Calls, edges: IntAr
     begin, end = gaps
     read_ns = np.append(0, np.cumsum(calls.time_in_kinds(READ, RECEIVE).covered_within(begin, end)))
     return np.asarray(np.diff(read_ns[np.searchsorted(end, edges, "right")]))
-
-
-def _times_behind_results(work: Operations, busy: Covered, edges: IntArray) -> IntArray:
-    """How long the GPU has no work in each iteration behind copies of more than a few bytes to the host, ns."""
-    gaps = (gap[_is_copy_back(work, gap) & ~_is_small_copy_back(work, gap)] for gap in _gaps(work, busy, 1))
-    gap = np.concatenate([np.zeros(0, np.int64), *gaps])
-    idle_ns = np.append(0, np.cumsum(work.start[gap + 1] - busy.reach(gap)))
-    return np.asarray(np.diff(idle_ns[np.searchsorted(work.start[gap + 1], edges, "right")]))
 
 
 def _constant_distance(slow: Any) -> int | None:

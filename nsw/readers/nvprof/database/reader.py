@@ -10,6 +10,7 @@ import re
 import sqlite3
 import struct
 from contextlib import closing
+from shlex import quote
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.model import Options, Report, Sample
@@ -87,8 +88,9 @@ def read(path: Path, options: Options) -> Report:
     sample = Sample(path)
     if _is_session(sample):
         report.error(
-            "a session of the Visual Profiler (XML): it describes what to profile and contains no results",
-            fix="read the .nvvp or .nvprof file that nvprof -o wrote, or export the timeline from nvvp",
+            "a session of the Visual Profiler (XML), which has its results packed inside, if any",
+            fix=f"unpack them: grep -o '<split>[^<]*' {quote(str(path))} | cut -c8- | base64 -d | gunzip > out.nvvp;"
+            " then: nsw read out.nvvp",
         )
         return report
     try:
