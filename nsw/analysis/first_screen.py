@@ -206,6 +206,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         )
     if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
+    if len(summary.cases) == 1 and (text := _left_out_gaps_text(summary.cases[0])):
+        notes.append(Note("left-out", text, tone="aside"))
     if len(summary.cases) == 1 and _are_launches_of_start(summary.cases[0]):
         notes.append(Note("start", _OF_START, tone="aside"))
     notes += _missing_pass_blocks(summary)
@@ -232,6 +234,18 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
             calls = f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
             parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)})")
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
+
+
+def _left_out_gaps_text(case: CaseSummary) -> str:
+    """How much of the time of a case without iterations no share is of: long gaps that do not come again and again."""
+    idle = case.idle_gpu
+    if idle is None or idle.left_out_ns < _NAMED_PART * (idle.med_ns + idle.left_out_ns):
+        return ""
+    span = format_ns(idle.med_ns + idle.left_out_ns)
+    return (
+        f"Left out are {format_ns(idle.left_out_ns)} of the {span} from the first operation to the last: gaps of 500 us"
+        " and more that do not come again and again (set-up, work of the host between phases; table gaps)."
+    )
 
 
 def _waits_for_traced_launches(case: CaseSummary) -> bool:

@@ -23,10 +23,12 @@ BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time
 _MOSTLY_IDLE_PCT: Final = 50.0  # busy
-_PAUSED: Final = 1.5  # times the median iteration: usual ones take less
+# times the median iteration, between which the mean one is as long: more with pauses, less where streams take turns
+_USUAL: Final = (0.87, 1.5)
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
+_OF_SETUP: Final = frozenset({"load", "allocate"})  # causes of long gaps, of which a set-up has many
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class IdleGpu:
         mean_busy_pct: As busy_pct, of all iterations together; None where that is not known.
         is_mean: Whether times are means over all iterations: of those with many pauses the median says little.
         slow_gaps: The gaps of a slow iteration, without those that are short beside its longest.
+        left_out_ns: Without iterations: long gaps that are not counted, as they may be set-up or another phase.
     """
 
     is_iteration: bool
@@ -101,6 +104,7 @@ class IdleGpu:
     mean_busy_pct: float | None = None
     is_mean: bool = False
     slow_gaps: tuple[Gaps, ...] = ()
+    left_out_ns: float = 0.0
 
     @property
     def idle_ns(self) -> float:
@@ -149,12 +153,14 @@ def _idle_gpus_of_unsplit_runs(tables: Mapping[str, Sequence[Row]]) -> list[Idle
 
 
 def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> IdleGpu | None:
-    gaps = _gaps_of_gpu(use, tables["gaps"], 1)
-    often = sum(part.gaps for part in gaps if part.length == "long") >= max(
-        _EVERYWHERE * use["operations"], _LEAST_LAUNCHES
-    )
+    rows = [row for row in tables["gaps"] if _is_same_gpu(row, use)]
+    long = [row for row in rows if row["length"] == "long"]
+    often = sum(row["gaps"] for row in long) >= max(_EVERYWHERE * use["operations"], _LEAST_LAUNCHES)
+    counted = rows
     if not often or use.get("late_compiles"):  # pauses, set-up, compilers
-        gaps = tuple(part for part in gaps if part.length != "long")
+        recurring = [] if use.get("late_compiles") else map(_recurring_part, long)
+        counted = [*(row for row in rows if row["length"] != "long"), *(row for row in recurring if row is not None)]
+    gaps = _gaps_of_gpu(use, counted, 1)
     span = use["busy_ns"] + sum(part.total_ns for part in gaps)
     if not span:
         return None
@@ -162,7 +168,16 @@ def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> I
         False, 100 * use["busy_ns"] / span, span, use["operations"], gaps,
         _copies_of_gpu(use, tables["host_copies"], 1),
         _use_per_iteration(use, 1), {}, 1, False, "the GPU",
+        left_out_ns=sum(row["total_ns"] or 0.0 for row in rows) - sum(row["total_ns"] or 0.0 for row in counted),
     )  # fmt: skip
+
+
+def _recurring_part(row: Row) -> Row | None:
+    """Long gaps as often as the program waits again and again, each as long as the median one; None for set-up."""
+    if row["cause"] in _OF_SETUP or row["gaps"] < _LEAST_LAUNCHES:
+        return None
+    share = min(1.0, row["gaps"] * (row.get("med_ns") or 0.0) / (row["total_ns"] or 1.0))
+    return {name: share * value if name.endswith("_ns") and value else value for name, value in row.items()}
 
 
 def _steady_rows_by_process(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
@@ -217,7 +232,7 @@ def _most_idle_gpu_of_run(
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
     busy_pct, iteration_ns = highest_gpu_busy_pct(least) or 0.0, least["med_ns"]
     mean_ns = use["span_ns"] / count if use else 0.0
-    is_mean = mean_ns > _PAUSED * iteration_ns  # then all are looked at, pauses too
+    is_mean = bool(use) and not _USUAL[0] * iteration_ns <= mean_ns <= _USUAL[1] * iteration_ns  # then all count
     if use and is_mean:
         busy_pct, iteration_ns = 100 * use["busy_ns"] / use["span_ns"], mean_ns
     return IdleGpu(

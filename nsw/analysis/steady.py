@@ -26,6 +26,7 @@ _STEADY: Final = ("steady", "all")  # `all`: a process without iterations, besid
 PROCESS: Final = ("run", "report", "rank", "pid")
 _COPYING: Final = ("cudaMemcpy", "cuMemcpy")
 _EVENT_WAIT: Final = re.compile(r"cu(?:da)?Event(?:Synchronize|ElapsedTime)")
+_NEARLY_ALL: Final = 0.75  # of the traced time, from which the iterations stand for the run
 _LISTED: Final = 3  # names for what a phase was spent on
 
 
@@ -194,10 +195,10 @@ def summarize_phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, 
 
 
 def time_of_few_iterations(phases: Iterable[Phase]) -> tuple[float, float] | None:
-    """How long the iterations take together, and all phases, ns; None where they take most, or where there are none."""
+    """How long the iterations take together, and all phases, ns; None where they are nearly all, or there are none."""
     times = {phase.phase: phase.duration_ns for phase in phases}
     steady_ns, all_ns = times.get("steady", 0.0), sum(times.values())
-    return (steady_ns, all_ns) if 0 < steady_ns < all_ns / 2 else None
+    return (steady_ns, all_ns) if 0 < steady_ns < _NEARLY_ALL * all_ns else None
 
 
 def unsplit_timeline_reason(rows: Sequence[Row]) -> str | None:

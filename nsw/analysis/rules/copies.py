@@ -40,6 +40,7 @@ _PAGEABLE: Final = 16e9  # byte/s: what pageable memory gives at most over PCIe 
 _ANY_PAGEABLE: Final = 6e9  # byte/s, that any link gives
 _CHECK_LINK, _FASTER_ONE_WAY = "check the link", ("copy into pinned memory", "reuse the host's memory")
 _NAMED_PCT: Final = 2.0  # of the time: waits that a sentence on copies names
+_ALIKE_COUNTS: Final = 0.05  # by which the numbers of copies each way differ, where they may be of the same data
 _SLOWEST: Final = 1e9  # what it gives at least
 _PAGEABLE_PCIE_3: Final = 8e9  # of GPUs before those of capability 8
 _PINNED, _PINNED_PCIE_4, _PINNED_PCIE_3 = 50e9, 25e9, 12e9  # byte/s: what pinned memory gives
@@ -90,7 +91,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     # what the sentence does not name is not in its gain
     reverse_pct = 100 * (_time_and_rate(pageable_copies)[0] - one_way_ns) / idle.med_ns
     named_copies = pageable_copies if reverse_pct >= WORTH_PCT else by_direction[direction]
-    staged_ns = idle.in_gaps("copy") * _share_in_cuda_calls(idle) if idle.is_iteration else 0.0  # into a pinned buffer
+    staged_ns = idle.in_gaps("copy") * _share_in_cuda_calls(idle)  # into a pinned buffer
     staged_ns *= staged_ns >= _NAMED_PCT / 100 * idle.med_ns
     speed = _time_and_rate(named_copies)[1]
     alone_ns = sum(copy.alone_ns for copy in named_copies)
@@ -109,7 +110,25 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
         f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
     )  # fmt: skip
     is_result = direction == "from the GPU" and detect_framework(case) == "pytorch"
-    return replace(hit, advice=_PINNED_RESULTS) if is_result else hit
+    advice = _PINNED_RESULTS if is_result else hit.advice
+    return replace(hit, advice=f"{advice}{_returning_data_text(by_direction)}")
+
+
+def _returning_data_text(by_direction: Mapping[str, Sequence[Copies]]) -> str:
+    """That as much is copied to the GPU as back, in as many copies of one size; empty: it is not."""
+    if len(by_direction) == 1:
+        return ""
+    (calls, size), (back, back_size) = (
+        (sum(copy.calls for copy in copies), max(copy.med_bytes or 0.0 for copy in copies))
+        for copies in by_direction.values()
+    )
+    if size != back_size or not 1 - _ALIKE_COUNTS <= calls / back <= 1 + _ALIKE_COUNTS:
+        return ""
+    count = float(f"{calls:.2g}")
+    return (
+        f" Each way are some {count:,.0f} copies of {size / 1e6:.3g} MB: what comes back to the GPU unchanged can stay"
+        " there."
+    )
 
 
 def _are_large(copy: Copies) -> bool:

@@ -116,6 +116,8 @@ _LIBRARY: Final = re.compile(
     r"generate_seed_pseudo|gen_sequenced<|Device(?:MergeSort|Segmented|Histogram|Partition|RunLength|AdjacentDifference)"
 )
 _PYTHON_FRAMEWORKS: Final = frozenset({"pytorch", "jax"})
+# which no compiler fuses
+_UNFUSED: Final = re.compile(r"cub::|thrust::|Device\w+Kernel|sort|scan|topk|gemm|xmma_|nvjet", re.IGNORECASE)
 # what calls can change of a library's kernel
 _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
 _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
@@ -434,7 +436,8 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
-        framework = framework if framework in _PYTHON_FRAMEWORKS else "library"
+        is_unfused = remark.cause in _OF_CALLS and _UNFUSED.search(kernel.name)
+        framework = framework if framework in _PYTHON_FRAMEWORKS and not is_unfused else "library"
     else:  # Triton's kernels have no parameters in their names
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
     at_work = 1.0 if case.idle_gpu is None else share_of_time_with_kernels(case.idle_gpu)

@@ -51,6 +51,7 @@ _BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is 
 _WORTH_PCT: Final = 8.0  # of an iteration
 _NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
+_UNSPLIT_PCT: Final = 15.0  # of the time of a program without iterations: idle time of another cause than launches
 _VERY_MANY: Final = 1000  # of an iteration: so many short operations are launched one by one
 _VALUE: Final = 4096  # bytes: larger copies to the host are results
 _LAUNCH_NS: Final = 20e3  # a framework's launch takes no longer: neither do a short operation and the gap behind it
@@ -232,7 +233,7 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absen
 def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
     """Whether a cure of idle time saves so much that it gets a sentence of its own."""
     sure = idle.is_iteration and cause.cause != "launch-bound"
-    least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT
+    least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT if cause.cause == "launch-bound" else _UNSPLIT_PCT
     if cause.explained_ns < _NAMED_PCT / 100 * idle.med_ns:
         return False
     return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct

@@ -38,6 +38,7 @@ from nsw.analysis.rules.binding import (
 )
 from nsw.analysis.rules.memory_access import global_memory_instructions, most_bytes_touched
 from nsw.metrics.catalogue import find_gpu
+from nsw.wording import plural
 
 __all__ = [
     "barrier_or_fetch_stall_remark",
@@ -355,7 +356,7 @@ def _low_occupancy_remark(kernel: KernelRow, limit: float, busiest: float) -> Re
     # barriers bound as many blocks as an SM holds: a tie with its blocks
     word = next((limiter for limiter in reversed(limiters) if limiter != "barriers"), limiters[-1])
     blocks = kernel.metrics.get(f"occupancy_limit_{word.replace(' ', '_')}")
-    an_sm = "" if blocks is None else f", {blocks:.0f} blocks an SM"
+    an_sm = "" if blocks is None else f", {plural(round(blocks), 'block')} an SM"
     if word == "registers" and kernel.registers is not None:
         problem = f"{kernel.registers:.0f} registers a thread{an_sm}"
     elif word == "shared memory" and kernel.shared_memory_bytes is not None:

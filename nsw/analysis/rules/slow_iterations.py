@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from nsw.analysis.cases import CaseSummary
+    from nsw.analysis.idle_gpu import IdleGpu
     from nsw.analysis.steady import Iterations
 
 __all__ = ["RULES"]
@@ -98,7 +99,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
     if gpu >= MOST_OF_SLOWER * more:
         remedy = "look at its kernels", _LOOK_AT_KERNELS
         differs = f"{format_ns(min(gpu, more))} of that are more work of the GPU: evaluation, or a larger input"
-    elif _is_launching(use, iterations):
+    elif _is_launching(use, iterations) and _long_gaps_ns(case.idle_gpu) < MOSTLY * more:
         remedy = _remedy_of(case, "launch-bound")
         count = use["slower_operations"]
         differs = (
@@ -149,6 +150,11 @@ def _is_launching(use: Mapping[str, float], iterations: Iterations) -> bool:
     if use["iterations"] > iterations.count - use["slow"]:  # the slow ones are counted in
         usual -= added * use["slow"] / use["iterations"]
     return usual > 0 and use["slower_ns"] <= _AS_FAST * added * iterations.med_ns / usual
+
+
+def _long_gaps_ns(idle: IdleGpu) -> float:
+    """How long a slow iteration waits in gaps that are too long for launches, ns."""
+    return sum(gap.total_ns for gap in idle.slow_gaps if gap.length == "long")
 
 
 class _GapWork(NamedTuple):
