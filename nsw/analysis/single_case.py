@@ -42,7 +42,7 @@ _ROWS: Final = 15  # of kernels
 _LISTED: Final = 8  # GPUs
 _NEARLY_ALL: Final = 0.8  # of a class: then its largest kernel says more
 _TOGETHER: Final = 1.5  # times the time: from where on a sum is no share of it
-_OVERLAPS: Final = 1.2  # times the time of an iteration, that its operations take together: shares are of their sum
+_OVERLAPS: Final = 1.2  # times the time of an iteration, that its kernels take together: shares are of their sum
 _RANGES: Final = 2  # of columns, in a headline
 _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
@@ -236,7 +236,7 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
         name, ns = first.top, first.top_ns
     if ns >= _TOGETHER * total_ns:
         return f"{ns / total_ns:.1f} launches of {name} at a time on average"
-    if spent.is_iteration and spent.gpu_ns >= _OVERLAPS * total_ns:
+    if spent.is_iteration and kernel_pct >= 100 * _OVERLAPS:
         total_ns, share_base = spent.gpu_ns, "of its GPU work"
     summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
     if spent.is_iteration or any(part.name == NOT_SHOWN for part in spent.parts):

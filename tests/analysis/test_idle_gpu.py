@@ -151,7 +151,7 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
         " behind them (GPU busy 0 ns)." in notes
     )
     assert text.endswith("% of the iterations' time.")
-    (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[around[0], steady])
+    (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 50 * MS), steady])
     assert "234 ms" not in headline.text
     assert text.endswith("% of the time.")
 
@@ -297,7 +297,7 @@ def test_input_from_workers_is_told_from_other_gaps_of_the_host():
     receiving = gap("input", "long", 1, 1.2 * MS, to_gpu=1, read_ns=0.8 * MS)
     assert "DataLoader(pin_memory=True)" in explained(receiving, other, parts=torch, copies=[pageable])[1]
     (together,) = explained(received, gap("launch", "long", 1, 1.52 * MS, to_gpu=1), parts=torch)
-    assert "More workers (num_workers)" in together
+    assert "DataLoader's workers (more of them: num_workers" in together
 
 
 def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input():
@@ -451,7 +451,9 @@ def test_what_the_host_does_while_it_allocates_is_its_own_where_it_takes_longer(
     assert "for 2.6 ms of that the host allocates" in text
 
 
-@pytest.mark.parametrize(("gaps", "advice"), [(1, "More workers"), (4, "Make on the GPU what is copied there")])
+@pytest.mark.parametrize(
+    ("gaps", "advice"), [(1, "Prepare it ahead in DataLoader's workers"), (4, "Make on the GPU what is copied there")]
+)
 def test_input_that_is_made_several_times_a_step_is_no_batch(gaps, advice):
     (text, *_) = explained(
         gap("launch", "long", gaps, 2.7 * MS / gaps, to_gpu=gaps),

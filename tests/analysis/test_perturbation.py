@@ -66,10 +66,10 @@ def test_cases_in_which_a_pass_changed_the_same_are_one_warning_that_names_them(
 
     assert warning() == (
         "warning: pass timeline changed speed of 4 cases by more than 10 %: take shares from it, and times from the"
-        " baseline; pass and baseline ran only once, so it may be scatter (n-1500 15x, n-20 1 / 5, n-150 +50 %, n-130 +30 %)"
+        " baseline; pass and baseline ran only once, so it may be scatter (n-1500 15x higher, n-20 5x lower, n-150 +50 %, n-130 +30 %)"
     )
     monkeypatch.setattr(notes, "_MAX_CASES", 2)
-    assert warning().endswith("(n-1500 15x, n-20 1 / 5, and 2 more)")
+    assert warning().endswith("(n-1500 15x higher, n-20 5x lower, and 2 more)")
 
 
 def test_twice_and_more_is_a_factor_in_the_table_too():
