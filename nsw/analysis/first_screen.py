@@ -243,8 +243,8 @@ def _left_out_gaps_text(case: CaseSummary) -> str:
         return ""
     span = format_ns(idle.med_ns + idle.left_out_ns)
     return (
-        f"Left out are {format_ns(idle.left_out_ns)} of the {span} from the first operation to the last: gaps of 500 us"
-        " and more that do not come again and again (set-up, work of the host between phases; table gaps)."
+        f"Left out are {format_ns(idle.left_out_ns)} of the {span} from the first kernel on: gaps of 500 us and more"
+        " that do not come again and again (set-up, work of the host between phases; table gaps)."
     )
 
 

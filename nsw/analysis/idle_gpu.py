@@ -28,6 +28,7 @@ _USUAL: Final = (0.87, 1.5)
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
+_MUCH_OF_GAPS: Final = 0.2  # of the time of long gaps: one that takes as much is the start of the program
 _OF_SETUP: Final = frozenset({"load", "allocate"})  # causes of long gaps, of which a set-up has many
 
 
@@ -173,11 +174,15 @@ def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> I
 
 
 def _recurring_part(row: Row) -> Row | None:
-    """Long gaps as often as the program waits again and again, each as long as the median one; None for set-up."""
+    """Long gaps that come again and again, without the longest where it is much of them; None for those of set-up."""
     if row["cause"] in _OF_SETUP or row["gaps"] < _LEAST_LAUNCHES:
         return None
-    share = min(1.0, row["gaps"] * (row.get("med_ns") or 0.0) / (row["total_ns"] or 1.0))
-    return {name: share * value if name.endswith("_ns") and value else value for name, value in row.items()}
+    longest_ns, total_ns = row.get("max_ns") or 0.0, row["total_ns"]
+    if longest_ns < _MUCH_OF_GAPS * total_ns:
+        return row
+    share = 1 - longest_ns / total_ns
+    scaled = {name: share * value for name, value in row.items() if name.endswith("_ns") and value}
+    return {**row, **scaled, "gaps": row["gaps"] - 1}
 
 
 def _steady_rows_by_process(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
@@ -232,7 +237,9 @@ def _most_idle_gpu_of_run(
             calls[part["name"]] = calls.get(part["name"], 0.0) + (part["total_ns"] or 0.0) / least["steady"]
     busy_pct, iteration_ns = highest_gpu_busy_pct(least) or 0.0, least["med_ns"]
     mean_ns = use["span_ns"] / count if use else 0.0
-    is_mean = bool(use) and not _USUAL[0] * iteration_ns <= mean_ns <= _USUAL[1] * iteration_ns  # then all count
+    # slow iterations are not in gpu_use
+    shortest_ns = max(mean_ns, least.get("avg_ns") or mean_ns)
+    is_mean = mean_ns > _USUAL[1] * iteration_ns or 0 < shortest_ns < _USUAL[0] * iteration_ns
     if use and is_mean:
         busy_pct, iteration_ns = 100 * use["busy_ns"] / use["span_ns"], mean_ns
     return IdleGpu(

@@ -431,7 +431,10 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     elif first.share_pct < _PICKED_PCT and not kernel_advice_text(first, first.share_pct):
         return _many_small_kernels_text(kernels)
     else:
-        summary = f"{first.short_name} takes {first.share_pct:.0f} % of the kernels' time"
+        alike = [kernel for kernel in kernels if kernel.short_name == first.short_name]
+        variants = f" ({len(alike)} variants)" if len(alike) > 1 else ""
+        share_pct = sum(kernel.share_pct or 0.0 for kernel in alike)
+        summary = f"{first.short_name}{variants} takes {share_pct:.0f} % of the kernels' time"
     if limit == LATENCY:
         fault = kernel_fault(first, 100.0 if len(kernels) == 1 else first.share_pct)
         if fault is not None and is_waste(fault):  # which is why its warps wait

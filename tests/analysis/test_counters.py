@@ -385,6 +385,18 @@ def test_a_librarys_rows_that_straddle_sectors_are_to_be_padded(name):
     assert set(hits(replace(ill, name="my_fft(float2*)"))) == {"uncoalesced-access"}
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [("void at::native::vectorized_elementwise_kernel<4, Add>()", "Give the operator a larger batch, or fuse"),
+     ("void at_cuda_detail::cub::DeviceRadixSortOnesweepKernel<P>()", "It is a library's kernel: put several calls")],
+)  # fmt: skip
+def test_a_librarys_sort_is_not_told_to_be_fused(name, advice):
+    few = kernel(blocks=20.0, waves_per_sm=0.02, name=name, share_pct=90.0)
+    torch = kernel(name="void at::native::reduce_kernel<f>()", share_pct=10.0)
+    (hit,) = [hit for hit in hits(few, torch).values() if hit.cause == "too-few-blocks"]
+    assert hit.advice.startswith(advice)
+
+
 @pytest.mark.parametrize("name", ["void gemv<cublasGemvParams>()", "void phi::funcs::VectorizedBroadcastKernel<f>()"])
 def test_of_a_librarys_kernel_only_what_calls_can_change_is_said(name):
     assert not hits(l1(**SHARED, shared_bank_conflicts=6.5e7, name=name))

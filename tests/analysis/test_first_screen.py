@@ -478,6 +478,15 @@ def test_what_runs_at_the_same_time_is_taken_off_so_that_shares_add_up():
     assert f"{largest:.0f} % of that is gemm" in shown["headline"]
 
 
+def test_where_kernels_overlap_the_headline_has_their_share_of_all_kernels_time():
+    times = {"gemm": 0.8 * 18 * MS, "add": 0.6 * 18 * MS}
+    parts = [part("steady", name, ns) for name, ns in times.items()]
+    gpu = [gpu_row(name, ns) for name, ns in times.items()]
+    rows = [iterations_row() | {"med_gpu_ns": 1.4 * MS}]
+    shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
+    assert "57 % of its GPU work is gemm" in shown["headline"]
+
+
 def test_a_row_has_what_wins_most_and_of_about_as_much_what_to_act_on_first():
     hits = [Hit(cause, "c", gain, cause, "", "", "", "", "gaps", costs_accuracy=cause == "tf32")
             for cause, gain in (("nccl", 14.0), ("tf32", 90.0), ("launches", 36.0))]  # fmt: skip

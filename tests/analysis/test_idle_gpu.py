@@ -93,6 +93,40 @@ def test_a_gain_without_iterations_is_of_the_time_that_its_sentence_names():
     assert text.endswith("Gain: at most 68 % of that time.")
 
 
+def unsplit(*gaps, **numbers):
+    """The screen and the findings of a case without iterations, with these gaps and short ones between launches."""
+    tables = {"gpu_summary": whole(parts := [part("all", "k", 18 * MS)]), "phase_summary": parts, "iterations": [],
+              "gaps": [gap("launch", "middle", 125, 21.8 * US), *gaps], "host_copies": [],
+              "gpu_use": [use(**numbers) | {"iterations": None, "phase": "all"}]}  # fmt: skip
+    summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
+    return first_screen_blocks(summary), [finding.text for finding in summary.findings]
+
+
+def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much_of_them_is_told_to_be_left_out():
+    long = gap("launch", "long", 2, 3 * MS)
+    blocks, (text,) = unsplit(long | {"gaps": 37, "total_ns": long["total_ns"] + 200 * MS, "max_ns": 200 * MS})
+    assert text.startswith(
+        "The GPU is idle 87 % of the 180 ms in which it has work: 108 ms of that are 36 gaps of 3 ms, in which the host"
+    )
+    assert any(
+        "Left out are 200 ms of the 380 ms from the first kernel on: gaps of 500 us" in block.text
+        for block in blocks
+        if isinstance(block, Note)
+    )
+    for may_be_setup in (gap("launch", "long", 1, 3 * MS), gap("load", "long", 2, 3 * MS)):
+        _, (text,) = unsplit(may_be_setup)
+        assert "idle 68 % of the 72.1 ms in which it has work" in text
+
+
+def test_the_mean_iteration_is_spoken_of_where_the_median_one_is_much_longer():
+    gaps = [gap("launch", "middle", 125, 21.8 * US)]
+    tables = {"gaps": gaps, "gpu_use": [use(span_ns=3 * MS, busy_ns=1.28 * MS)], "host_copies": []}
+    (text,) = told([KERNELS, LAUNCHES], [idle(mean=3 * MS)], **tables)[1]
+    assert "idle 57 % of the mean iteration of 3 ms" in text
+    tables["gpu_use"] = [use(span_ns=3.6 * MS)]
+    assert "of an iteration of 4 ms" in told([KERNELS, LAUNCHES], [idle()], **tables)[1][0]
+
+
 def test_a_launch_whose_time_is_in_the_call_is_the_drivers():
     (text,) = explained(gap("launch", "middle", 125, 21.8 * US), cuda_ns=3.5 * MS)
     assert "the host takes 32 us for each of 125 launches, 28 us of that in CUDA calls" in text
@@ -292,7 +326,7 @@ def test_input_from_workers_is_told_from_other_gaps_of_the_host():
     assert "1.52 ms of that are one gap, in which the host makes no CUDA call. " in first
     assert second.startswith(
         "1.2 ms of the same idle time are one gap, in which the host receives its input from a DataLoader's worker, and"
-        " then copies it to the GPU. DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where"
+        " then copies it to the GPU. The workers are late: less work in the dataset's __getitem__"
     )
     receiving = gap("input", "long", 1, 1.2 * MS, to_gpu=1, read_ns=0.8 * MS)
     assert "DataLoader(pin_memory=True)" in explained(receiving, other, parts=torch, copies=[pageable])[1]
@@ -554,6 +588,15 @@ def test_copies_are_told_to_be_pinned_only_where_their_memory_is_pageable():
     assert "Copy into one pinned tensor, made before the loop" in results
 
 
+def test_as_many_copies_of_one_size_each_way_may_be_of_data_that_can_stay_on_the_gpu():
+    to_gpu, back = (copies(way, memory="pageable", calls=2, each=MS) for way in ("to the GPU", "from the GPU"))
+    says = "Each way are some 2 copies of 16 MB: what comes back to the GPU unchanged can stay there."
+    numbers = {"busy": 98.0, "busy_ns": 4 * MS, "computing_ns": 2 * MS, "kernel_ns": 2 * MS}
+    assert says in explained(copies=[to_gpu, back], **numbers)[0]
+    for alone in ([to_gpu], [to_gpu, copies("from the GPU", memory="pageable", calls=3, each=0.6 * MS)]):
+        assert "Each way" not in " ".join(explained(copies=alone, **numbers))
+
+
 def test_large_copies_are_seen_among_small_ones_of_the_same_memory():
     mixed = copies(memory="pageable", each=2 * MS) | {"med_bytes": 8.0}
     assert "is copying pageable memory to the GPU" in " ".join(named(mixed))
@@ -753,6 +796,15 @@ def test_iterations_that_are_slow_in_turn_are_told_with_their_period_and_what_di
     (text,) = explained(busy=98.0, slower_gpu_ns=0.1 * MS, slower_operations=20, **slow)
     assert "the report does not tell what the host does then" in text
     assert "8th" not in " ".join(explained(busy=98.0, slower_gpu_ns=0.0, **slow | {"slower_pct": 4.0}))
+
+
+def test_slow_iterations_of_many_launches_that_mostly_wait_for_the_host_are_not_launch_bound():
+    slow = {"period": 8, "slow": 3, "slower_ns": 2.4 * MS, "slower_pct": 30.0, "slower_gpu_ns": 0.1 * MS}
+    longest = gap("launch", "long", 1 / 6, 2 * MS, from_gpu=1 / 6) | {"phase": "slow"}
+    (text,) = explained(longest, busy=98.0, slower_operations=50, **slow)
+    assert "50 more operations keep the GPU busy for 100 us of that; 2 ms of that are one gap, in which" in text
+    (text,) = explained(longest | {"length": "middle"}, busy=98.0, slower_operations=50, **slow)
+    assert "launch-bound" in text
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,13 @@ from nsw.analysis.placement import StrayContext
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.pairs import cold_start_findings, scaling_loss_findings, variant_findings
-from nsw.analysis.rules.registry import RULES, find_hits_by_case, merge_hits_to_findings, order_hits
+from nsw.analysis.rules.registry import (
+    RULES,
+    _once_weight,
+    find_hits_by_case,
+    merge_hits_to_findings,
+    order_hits,
+)
 from nsw.analysis.spent import Part, Spent
 from nsw.analysis.steady import Collectives, Iterations, Phase, Waiting
 
@@ -436,6 +442,19 @@ def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_th
 def test_a_fault_comes_before_general_causes_of_at_most_four_times_its_gain(gains, order):
     hits = [Hit(cause, "c", gain, "", "", "", "", "", "") for cause, gain in gains.items()]
     assert [hit.cause for hit in order_hits(hits)] == order
+
+
+def test_what_is_compiled_once_comes_first_where_the_loop_is_the_lesser_part_of_the_run():
+    hits = [
+        Hit(cause, "c", gain, "", "", "", "", "", table)
+        for cause, gain, table in (("launch-bound", 34.0, "gaps"), ("slow-first-iteration", 86.0, "nvtx_summary"))
+    ]
+    assert [hit.cause for hit in order_hits(hits)] == ["launch-bound", "slow-first-iteration"]
+    assert order_hits(hits, once_weight=1.0)[0].cause == "slow-first-iteration"
+    phases = [Phase(name, ns, 0.0, 0.0, None, None) for name, ns in (("setup", 6 * MS), ("steady", 4 * MS))]
+    assert _once_weight(replace(idle(), phases=phases)) == 1.0
+    assert _once_weight(replace(idle(), phases=phases[1:])) < 1.0
+    assert _once_weight(replace(idle(), idle_gpu=replace(IDLE, left_out_ns=2 * IDLE.med_ns))) == 1.0
 
 
 def test_what_pinned_memory_gives_here_is_named_with_the_case_that_has_it():

@@ -231,8 +231,11 @@ def _input(gaps: LongGaps) -> IdleCause | None:
     idle, does = gaps.idle, "the host makes no CUDA call, and then copies its input to the GPU"
     if not idle.has_calls:
         does = "the GPU waits for a copy to it"
-    is_of_step = idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")  # no batch's
-    advice = _MAKE_ON_GPU if is_of_step else _MAKE_AHEAD if gaps.are_of_slow else ""
+    has_no_workers = idle.use.get("spawns") == 0
+    is_of_step = has_no_workers or (  # else one or two gaps a step are a batch's
+        idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")
+    )
+    advice = _MAKE_AHEAD if gaps.are_of_slow else _MAKE_ON_GPU if is_of_step else ""
     return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does, advice)
 
 
@@ -268,8 +271,8 @@ def received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
         reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
         if reads < PART * took:  # it waits before there is something to read
             advice = (
-                "DataLoader(pin_memory=True) receives the next batch in a thread of its own. Where the workers are"
-                " late: more of them (num_workers), and less work in the dataset's __getitem__."
+                "The workers are late: less work in the dataset's __getitem__ (decode less, store the data ready), or"
+                " more of them (num_workers), each with one thread where CPUs are few (OMP_NUM_THREADS=1)."
             )
         else:
             advice = (

@@ -23,7 +23,7 @@ from nsw.analysis.rules import (
     stragglers,
     timeline,
 )
-from nsw.analysis.rules.hits import ALL_TIME, OF_GPU_TIME, WORTH_PCT, Context, Hit, Reports
+from nsw.analysis.rules.hits import ALL_TIME, MOSTLY, OF_GPU_TIME, WORTH_PCT, Context, Hit, Reports
 from nsw.analysis.steady import time_of_few_iterations
 from nsw.errors import NswError
 from nsw.resources import entry_points_of
@@ -97,7 +97,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
             remaining, unmeasured = timeline.healthy_gpu_hit(case), None
         hits += [hit for hit in (remaining, timeline.fusible_work_hit(case, hits)) if hit is not None]
         hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_alone=len(cases) == 1)
-        ordered = order_hits(_drop_small_hits(_behind_input(case, hits)))
+        ordered = order_hits(_drop_small_hits(_behind_input(case, hits)), once_weight=_once_weight(case))
         if unmeasured is not None and timeline.is_first_of_all(case, hits):
             ordered.remove(unmeasured)
             ordered.insert(0, unmeasured)
@@ -178,10 +178,21 @@ def _apply_rule(name: str, rule: Rule, case: CaseSummary, context: Context) -> S
         ) from fault
 
 
-def order_hits(hits: Sequence[Hit]) -> list[Hit]:
+def _once_weight(case: CaseSummary) -> float:
+    """What a gain of this run counts beside those of its loop, a factor: all where the loop is the lesser part."""
+    idle, of_all = case.idle_gpu, time_of_few_iterations(case.phases)
+    is_little = idle is not None and idle.left_out_ns > idle.med_ns
+    return 1.0 if is_little or (of_all is not None and of_all[0] < MOSTLY * of_all[1]) else _EXPLAINS
+
+
+def order_hits(hits: Sequence[Hit], *, once_weight: float = _EXPLAINS) -> list[Hit]:
     """The hits of a case in the order in which to act on them: by gain, general causes behind a fault that wins much.
 
     A fault that no program wants comes first, however little it takes.
+
+    Args:
+        hits: Of the case.
+        once_weight: What a gain of this run alone counts, such as of what is compiled once.
     """
     faults = [hit for hit in hits if hit.cause not in _GENERAL]
 
@@ -191,7 +202,7 @@ def order_hits(hits: Sequence[Hit]) -> list[Hit]:
         is_behind = hit.cause in _GENERAL and by_fault >= _EXPLAINS * hit.gain_pct
         gain = min(hit.gain_pct, by_fault) if is_behind else hit.gain_pct
         is_once = hit.table == _OF_THIS_RUN and hit.cause != "recompilation"  # a longer run has less of it
-        gain *= _EXPLAINS if is_once else 1.0
+        gain *= once_weight if is_once else 1.0
         return not (hit.cause in _FAULTS and gain > 0), -gain, is_behind, hit.cause
 
     return sorted(hits, key=sort_key)

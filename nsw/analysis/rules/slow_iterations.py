@@ -271,8 +271,9 @@ def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
             f"{share:.0f} %", "nvtx_summary", gain_of="this run",
         )  # fmt: skip
     advice = (
-        "A folder of compiled programs (jax.config.update('jax_compilation_cache_dir', FOLDER)) saves it in later runs;"
-        " a longer run has less of it."
+        "A folder of compiled programs (jax.config.update('jax_compilation_cache_dir', FOLDER), and"
+        " 'jax_persistent_cache_min_compile_time_secs' 0 for those of less than a second) saves it in later runs; a"
+        " longer run has less of it."
     )
     if apart:
         advice = f"Put operations that are compiled one by one (jit__...) into one jitted function. {advice}"

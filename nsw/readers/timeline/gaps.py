@@ -78,6 +78,7 @@ _SINGLE_SLOW: Final = 3.0  # times the usual iteration: a single one that is loo
 _OF_LONGEST: Final = 0.05  # of the longest gap of a slow iteration: those that may explain it
 _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual one
 _MANY_TIMES: Final = 10.0  # times the usual iteration, from which two slow ones are more than chance
+_AT_MOST: Final = 2.0  # times what the median slow iteration takes longer, that each of them counts
 _FEWEST_SLOW: Final = 3
 _REGULAR: Final = 0.8  # of the distances between slow iterations
 _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data centre
@@ -214,6 +215,7 @@ def _gap_rows(
         {
             "cause": WAYS_OF_GAPS[code // len(LENGTHS)], "length": LENGTHS[code % len(LENGTHS)],
             "gaps": sum(map(len, lengths[code])), "med_ns": float(np.median(np.concatenate(lengths[code]))),
+            "max_ns": float(max(each.max() for each in lengths[code])),
         } | {name: float(value) if name.endswith("_ns") else value for name, value in sums[code].items()}
         for code in sorted(lengths)
     ]  # fmt: skip
@@ -498,8 +500,8 @@ def _slow_period(phases: Phased, work: Operations, busy: Covered, calls: Calls |
         "slower_ns": slower_ns,
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
         "slower_operations": max(int(np.median(operations[slow]) - np.median(operations[rest])), 0),
-        # the first of them may compile too: what comes again and again is the median one's
-        "slower_pct": 100 * float(np.minimum(excess, slower_ns).sum() / durations.sum()),
+        # the first of them may compile too, which does not come again
+        "slower_pct": 100 * float(np.minimum(excess, _AT_MOST * slower_ns).sum() / durations.sum()),
     }  # fmt: skip
 
 

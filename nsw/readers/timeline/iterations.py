@@ -32,6 +32,7 @@ _HELD: Final = 0.5  # of the GPU's work from the first mark on
 _FULL_COVER: Final = 0.9  # of the time: marks that take less are a part of an iteration each
 _LOOKED_AT: Final = 64  # marks of most time; iterations take most of it
 _DIGITS: Final = re.compile(r"\d+")
+_COMPILING: Final = re.compile(r"Xla(?!Module)")  # a module is executed; the rest is of its compiler
 _STEP: Final = re.compile(
     r"(?i)(?<![a-z])(?:profiler|train|training)?[ _-]?(?:step|iter|iteration|(?:mini)?batch)(?![a-z])"
 )
@@ -124,6 +125,7 @@ def iterations_by_marks(
         and m.are_iterations()
         and (work is None or work.share_launched_by(m) >= _HELD)
         and numbered_layer(m.name) is None
+        and not _COMPILING.match(m.name)
     ]
     if not candidates:
         return None
