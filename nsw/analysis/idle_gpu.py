@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
+COUNTED_TIME: Final = "the time without rare long gaps"  # what shares are of without iterations
 BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty_columns, names_with_column
 from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
+from nsw.analysis.idle_gpu import COUNTED_TIME
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
@@ -185,7 +186,7 @@ def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, s
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
-    return idle.med_ns * idle.busy_pct / busy, 100 - busy, "of the time without long gaps"
+    return idle.med_ns * idle.busy_pct / busy, 100 - busy, f"of {COUNTED_TIME}"
 
 
 def _idle_by_gpu_text(spent: Spent) -> str:

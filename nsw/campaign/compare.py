@@ -114,6 +114,7 @@ _TRACES: Final = {  # by whose columns kernels are matched
     "nvtx_trace": ("style", "name", "pid", "tid", "start_ns", "duration_ns"),
 }
 _CASE: Final = "a case of a campaign is CAMPAIGN:CASE"
+_OUTSIDE: Final = 0.05  # of all GPU time: a change outside of the iterations that is told
 _EXPLAINED: Final = 3  # cases of which it is said what did it
 
 
@@ -149,6 +150,7 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
     if (kernels := different_kernels_text(first, second, pairs)) is not None:
         differs.insert(0, f"{kernels} ({DIFFERENT_PROGRAMS}, whose times have no verdict)")
         rows = tuple(replace(row, estimate=None, missing=row.missing or DIFFERENT_PROGRAMS) for row in rows)
+    differs += filter(None, (_change_outside_iterations_text(first, second, match) for match in pairs))
     lone = unmatched_cases(first, second, pairs)
     is_of_figures = by in {"case", "figure"}
     by_function = "function" in comparable_subjects(first, second) if is_of_figures else False
@@ -164,6 +166,42 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),
         profiler=next((run.tool for run in profiled if hasattr(run, "tool")), "") if by_function else "",
     )  # fmt: skip
+
+
+def _change_outside_iterations_text(first: Side, second: Side, match: Match) -> str:
+    """How GPU work before and behind the iterations changed, which no row compares; empty: little, or not known."""
+    before, after = (
+        _gpu_ns_outside_iterations(side, runs) for side, runs in ((first, match.first), (second, match.second))
+    )
+    changes = {name: after.get(name, 0.0) - before.get(name, 0.0) for name in {**before, **after}}
+    totals = sum(before.values()), sum(after.values())
+    all_ns = max(
+        sum(row["total_ns"] or 0.0 for run in runs for row in side.rows("gpu_summary")(run.id)) / max(len(runs), 1)
+        for side, runs in ((first, match.first), (second, match.second))
+    )
+    if not all(totals) or abs(totals[1] - totals[0]) < _OUTSIDE * all_ns:
+        return ""
+    largest = max(changes, key=lambda name: abs(changes[name]))
+    times = f"{format_ns(before.get(largest, 0.0))} and {format_ns(after.get(largest, 0.0))}"
+    return (
+        f"GPU work outside of the iterations, which alone are compared: {format_ns(totals[0])} and"
+        f" {format_ns(totals[1])} ({largest}: {times})"
+    )
+
+
+def _gpu_ns_outside_iterations(side: Side, runs: Sequence[Any]) -> dict[str, float]:
+    """GPU time of each operation before and behind the iterations of a run, the mean, ns; empty: it has none."""
+    outside: dict[str, float] = {}
+    for run in runs:
+        steady = [row for row in side.rows("phase_summary")(run.id) if row["phase"] == "steady"]
+        if not steady:
+            return {}
+        rows = [(row, 1) for row in side.rows("gpu_summary")(run.id)]
+        rows += [(row, -1) for row in steady if row["summary"] == "gpu_summary"]
+        for row, sign in rows:
+            name = row.get("short_name") or row["name"]
+            outside[name] = outside.get(name, 0.0) + sign * (row["total_ns"] or 0.0) / len(runs)
+    return outside
 
 
 def _gpus_of_both(match: Match, first: Side, second: Side) -> tuple[int, int] | None:

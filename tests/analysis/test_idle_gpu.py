@@ -89,7 +89,7 @@ def test_a_gain_without_iterations_is_of_the_time_that_its_sentence_names():
     whole_run = use() | {"iterations": None, "phase": "all"}
     tables = {"gaps": [gap("launch", "middle", 125, 21.8 * US)], "gpu_use": [whole_run], "host_copies": []}
     (text,) = told([part("all", "k", 18 * MS)], [], **tables)[1]
-    assert "idle 68 % of the 72.1 ms in which it has work: launch-bound" in text
+    assert "idle 68 % of the 72.1 ms without rare long gaps: launch-bound" in text
     assert text.endswith("Gain: at most 68 % of that time.")
 
 
@@ -106,7 +106,7 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
     long = gap("launch", "long", 2, 3 * MS)
     blocks, (text,) = unsplit(long | {"gaps": 37, "total_ns": long["total_ns"] + 200 * MS, "max_ns": 200 * MS})
     assert text.startswith(
-        "The GPU is idle 87 % of the 180 ms in which it has work: 108 ms of that are 36 gaps of 3 ms, in which the host"
+        "The GPU is idle 87 % of the 180 ms without rare long gaps: 108 ms of that are 36 gaps of 3 ms, in which the host"
     )
     assert any(
         "Left out are 200 ms of the 380 ms from the first kernel on: gaps of 500 us" in block.text
@@ -115,7 +115,7 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
     )
     for may_be_setup in (gap("launch", "long", 1, 3 * MS), gap("load", "long", 2, 3 * MS)):
         _, (text,) = unsplit(may_be_setup)
-        assert "idle 68 % of the 72.1 ms in which it has work" in text
+        assert "idle 68 % of the 72.1 ms without rare long gaps" in text
 
 
 def test_the_mean_iteration_is_spoken_of_where_the_median_one_is_much_longer():

@@ -249,6 +249,34 @@ def test_reports_of_different_programs_have_times_and_no_verdict_and_a_changed_p
         assert [row.verdict for row in compare(before, after).rows] == ["faster"]
 
 
+def test_gpu_work_outside_of_the_iterations_that_changes_much_is_told_with_what_changed():
+    def report(name: str, outside: float) -> Side:
+        def row(kernel: str, ns: float, **more: Any) -> dict[str, Any]:
+            return {
+                "run": name,
+                "report": name,
+                "pid": 1,
+                "name": kernel,
+                "kind": "kernel",
+                "total_ns": ns,
+                "calls": 10,
+                **more,
+            }
+
+        steady = {"phase": "steady", "summary": "gpu_summary", "device": 0}
+        tables = {
+            "gpu_summary": [row("step", 40e6), row("assign", outside)],
+            "phase_summary": [row("step", 40e6, **steady), row("assign", outside, **steady | {"phase": "setup"})],
+        }
+        return Side(name, name, [Run(name, name)], tables)
+
+    (line,) = compare(report("a", 60e6), report("b", 12e6)).differs
+    assert line == (
+        "GPU work outside of the iterations, which alone are compared: 60 ms and 12 ms (assign: 60 ms and 12 ms)"
+    )
+    assert compare(report("a", 60e6), report("b", 58e6)).differs == ()
+
+
 def test_reports_of_counters_of_different_programs_have_no_verdict_and_one_kernel_a_side_is_a_pair():
     def report(name: str, **kernels: float) -> Side:
         rows = [{"run": name, "name": k, "kind": "kernel", "total_ns": ns, "calls": 1} for k, ns in kernels.items()]

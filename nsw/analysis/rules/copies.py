@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.groups import group_by
+from nsw.analysis.idle_gpu import COUNTED_TIME
 from nsw.analysis.rules.hits import (
     AMPERE,
     COPIED_PCT,
@@ -102,7 +103,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     also = f", {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
     if staged_ns:
         also += f", and {100 * staged_ns / idle.med_ns:.0f} % waits for the host's part of such copies"
-    span = "of an iteration" if idle.is_iteration else "of the time in which the GPU has work"
+    span = "of an iteration" if idle.is_iteration else f"of {COUNTED_TIME}"
     hit = make_hit(
         case, "pageable-copies", gain,
         f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",
@@ -111,7 +112,8 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
     is_result = direction == "from the GPU" and detect_framework(case) == "pytorch"
     advice = _PINNED_RESULTS if is_result else hit.advice
-    return replace(hit, advice=f"{advice}{_returning_data_text(by_direction)}")
+    base = hit.gain_of if idle.is_iteration else "that time"
+    return replace(hit, advice=f"{advice}{_returning_data_text(by_direction)}", gain_of=base)
 
 
 def _returning_data_text(by_direction: Mapping[str, Sequence[Copies]]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT, COUNTED_TIME, IdleGpu
+from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
 from nsw.analysis.rules.gaps import idle_gpu_hits, idle_time_parts_text, remove_profiler_slowdown
@@ -46,20 +47,29 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, also = "overlapped", ", copies beside kernels"
     elif any(name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in idle.calls):
         cause, also = "graphs", ", launched by CUDA graphs"
-    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else COUNTED_TIME
     known = causes()[cause]
     counters = "" if any(kernel.metrics for kernel in case.kernels) else counters_command_text(case)
     total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
     share = 100 * (first.total_ns or 0.0) / total if first is not None and total else 0.0
     stands_out, advice = "nothing stands out", "" if cause == "gpu-busy" else known.remedy()
     if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
-        stands_out = f"{first.short_name} is {share:.0f} % of its work"
+        stands_out = f"{first.short_name} is {share:.0f} % of its work{_bound_text(case, first)}"
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
         stands_out = f"{fusible:.0f} % of its work are elementwise, normalisation and reduction kernels"
         advice = "Each of them passes over memory by itself; torch.compile fuses many of them."
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
                " ".join(filter(None, (advice, counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def _bound_text(case: CaseSummary, work: Share) -> str:
+    """What binds a kernel, by its counters; empty: they are not there, or do not tell."""
+    kernel = next((row for row in case.kernels if row.short_name == work.short_name), None)
+    limit = binding_part(kernel) if kernel is not None else None
+    if kernel is None or limit is None:
+        return ""
+    return f", bound by {limit}" + ("" if limit == LATENCY else f" ({busiest_part_pct(kernel):.0f} % of its peak)")
 
 
 def fusible_work_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
@@ -93,7 +103,7 @@ def _copy_bound_hit(case: CaseSummary, idle: IdleGpu, copy: Copies) -> Hit:
     """That copies fill the time, and kernels run beside them."""
     share = min(100.0, 100 * copy.total_ns / idle.med_ns)
     speed = f" at {rate(1e9 * copy.total_bytes / copy.total_ns)}" if copy.total_bytes else ""
-    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else "the time in which it has work"
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else COUNTED_TIME
     return Hit("overlapped", case.id, 0.0, f"{share:.0f} % copies {copy.direction}", "copy fewer bytes",
                f"copies {copy.direction} take {share:.0f} % of {span}{speed}, and kernels run beside them",
                "Only fewer bytes help: a narrower type, packed data, or data that stay on the GPU.",
