@@ -196,6 +196,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         notes.append(Note("startup", text, tone="aside"))
     if len(summary.cases) == 1 and time_of_few_iterations(summary.cases[0].phases) is not None:
         notes.append(Note("outside", _outside_of_iterations_text(summary.cases[0]), tone="aside"))
+    if len(summary.cases) == 1 and (text := _left_out_gaps_text(summary.cases[0])):
+        notes.append(Note("left-out", text, tone="aside"))
     if slowest:
         notes.append(
             Note(
@@ -206,8 +208,6 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
         )
     if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
-    if len(summary.cases) == 1 and (text := _left_out_gaps_text(summary.cases[0])):
-        notes.append(Note("left-out", text, tone="aside"))
     if len(summary.cases) == 1 and _are_launches_of_start(summary.cases[0]):
         notes.append(Note("start", _OF_START, tone="aside"))
     notes += _missing_pass_blocks(summary)

@@ -29,6 +29,8 @@ _USUAL: Final = (0.87, 1.5)
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
+_FEWEST_REGULAR, _REGULAR = 5, 2.0  # long gaps, the longest of so many times the median: of a loop
+_EVEN: Final = 0.25  # of the time of long gaps: what all take if each were the median one, where no few take nearly all
 _MUCH_OF_GAPS: Final = 0.2  # of the time of long gaps: one that takes as much is the start of the program
 _OF_SETUP: Final = frozenset({"load", "allocate"})  # causes of long gaps, of which a set-up has many
 
@@ -175,15 +177,24 @@ def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> I
 
 
 def _recurring_part(row: Row) -> Row | None:
-    """Long gaps that come again and again, without the longest where it is much of them; None for those of set-up."""
-    if row["cause"] in _OF_SETUP or row["gaps"] < _LEAST_LAUNCHES:
+    """Long gaps that come again and again; None for those of set-up.
+
+    Without the longest where it is much of them; of which a few take nearly all, as where a compiler works, as much as
+    if each were the median one.
+    """
+    longest_ns, total_ns, count = row.get("max_ns") or 0.0, row["total_ns"], row["gaps"]
+    usual_ns = count * (row.get("med_ns") or 0.0)
+    is_regular = count >= _FEWEST_REGULAR and 0 < longest_ns <= _REGULAR * row["med_ns"]
+    if row["cause"] in _OF_SETUP or not (is_regular or count >= _LEAST_LAUNCHES):
         return None
-    longest_ns, total_ns = row.get("max_ns") or 0.0, row["total_ns"]
-    if longest_ns < _MUCH_OF_GAPS * total_ns:
+    if is_regular or (longest_ns < _MUCH_OF_GAPS * total_ns and usual_ns >= _EVEN * total_ns):
         return row
-    share = 1 - longest_ns / total_ns
+    rest_ns, rest = total_ns - longest_ns, count - 1
+    if usual_ns < _EVEN * rest_ns:
+        rest_ns, rest = usual_ns, count
+    share = rest_ns / total_ns
     scaled = {name: share * value for name, value in row.items() if name.endswith("_ns") and value}
-    return {**row, **scaled, "gaps": row["gaps"] - 1}
+    return {**row, **scaled, "gaps": rest}
 
 
 def _steady_rows_by_process(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:

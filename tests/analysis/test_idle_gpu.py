@@ -113,6 +113,14 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
         for block in blocks
         if isinstance(block, Note)
     )
+    few_take_all = long | {"med_ns": 0.6 * MS, "max_ns": 20 * MS}  # as where a compiler works
+    _, (text, _) = unsplit(few_take_all)
+    assert "idle 75 % of the 93.7 ms without rare long gaps: launch-bound" in text
+    regular = gap("copy", "long", 6 / 18, 100 * MS, from_gpu=6 / 18, to_gpu=6 / 18) | {"max_ns": 150 * MS}
+    assert (
+        "600 ms of that are 6 gaps of 100 ms, in which the host makes no CUDA call, between a copy"
+        in unsplit(regular)[1][0]
+    )
     for may_be_setup in (gap("launch", "long", 1, 3 * MS), gap("load", "long", 2, 3 * MS)):
         _, (text,) = unsplit(may_be_setup)
         assert "idle 68 % of the 72.1 ms without rare long gaps" in text
