@@ -67,6 +67,7 @@ _OF_START: Final = (
 )
 # kernels of PyTorch that make a model, one of which draws its random numbers
 _MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kernel|CatArray")
+_LAYERS: Final = 2  # whose weights are drawn, at least, where launches make a model
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
@@ -258,7 +259,8 @@ def _waits_for_traced_launches(case: CaseSummary) -> bool:
 
 def _are_launches_of_start(case: CaseSummary) -> bool:
     """Whether most of what was counted are kernels that make a model, in a report without a timeline."""
-    if case.spent is not None or not any("distribution_" in kernel.name for kernel in case.kernels):
+    drawn = sum(kernel.launches for kernel in case.kernels if "distribution_" in kernel.name)
+    if case.spent is not None or drawn < _LAYERS:  # one may be the input
         return False
     made_pct = sum(kernel.share_pct or 0.0 for kernel in case.kernels if _MAKES_MODEL.search(kernel.name))
     return made_pct >= _MOST_OF_MODEL_PCT or all(_MAKES_MODEL.search(kernel.name) for kernel in case.kernels)

@@ -203,8 +203,9 @@ def _few_threads_hit(case: CaseSummary, _: Context) -> Hit | None:
     return Hit(
         cause.id, case.id, kernel.share_pct, f"{kernel.short_name} runs on {count}",
         "larger or fused calls" if is_librarys else "launch more threads",
-        f"{kernel.share_pct:.0f} % of GPU time is {kernel.short_name}, which is launched with {count} in all: one SM"
-        " holds them, and the others have no work",
+        f"{kernel.share_pct:.0f} % of GPU time is {kernel.short_name}, which is launched with {count} in all"
+        + (": one SM has work, and the others none" if case.blocks.get(kernel.name) == 1
+           else ", of the 2,048 that one SM holds"),
         cause.remedy("library") if is_librarys
         else "Give each element of the work its own thread: blocks of 128 or 256 threads, at least one an SM.",
         count, "hotspots",
