@@ -142,3 +142,10 @@ PARTS = [part("steady", "conv", 18 * MS)]
 def test_a_timeline_tells_more_than_counts(tables):
     api = [call("cudaDeviceSynchronize", 1002, 60 * MS), call("cudaFree", 7000, 10 * MS)]
     assert not {"sync-each-operation", "allocation-in-loop"} & hits(kernels(), api, **tables).keys()
+
+
+def test_the_gpus_work_beside_the_start_has_what_the_report_cuts_off():
+    tables = {"gpu_summary": [gpu_row("conv", 100 * MS, time_pct=50.0)]}
+    tables["api_summary"] = [call("cudaMalloc", 9, 420 * MS, 411 * MS)]
+    (case,) = summarize_cases([make_run()], tables, 0.9)
+    assert startup_text(case).endswith("the GPU's work 200.0 ms.")

@@ -716,6 +716,7 @@ def test_launches_that_make_a_model_are_told_from_those_of_a_loop():
     assert _are_launches_of_start(case(*(kernel(name=name) for name in names)))
     assert not _are_launches_of_start(case(*(kernel(name=name) for name in [*names, "sm90_xmma_gemm"])))
     assert not _are_launches_of_start(case(kernel(name=names[1])))
+    assert not _are_launches_of_start(case(*(kernel(name=name, launches=1) for name in names)))  # a random input
     shares = [kernel(name=name, share_pct=40.0) for name in names[:2]]
     assert _are_launches_of_start(case(*shares, kernel(name="rms_forward", share_pct=20.0)))
     assert not _are_launches_of_start(case(shares[0], kernel(name="rms_forward", share_pct=60.0)))

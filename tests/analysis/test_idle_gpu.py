@@ -131,8 +131,10 @@ def test_the_mean_iteration_is_spoken_of_where_the_median_one_is_much_longer():
     tables = {"gaps": gaps, "gpu_use": [use(span_ns=3 * MS, busy_ns=1.28 * MS)], "host_copies": []}
     (text,) = told([KERNELS, LAUNCHES], [idle(mean=3 * MS)], **tables)[1]
     assert "idle 57 % of the mean iteration of 3 ms" in text
+    (text,) = told([KERNELS, LAUNCHES], [idle()], **tables)[1]
+    assert "of an iteration of 4 ms" in text  # slow iterations, which gpu_use leaves out, make the mean as long
     tables["gpu_use"] = [use(span_ns=3.6 * MS)]
-    assert "of an iteration of 4 ms" in told([KERNELS, LAUNCHES], [idle()], **tables)[1][0]
+    assert "of an iteration of 4 ms" in told([KERNELS, LAUNCHES], [idle(mean=3.6 * MS)], **tables)[1][0]
 
 
 def test_a_launch_whose_time_is_in_the_call_is_the_drivers():
@@ -195,6 +197,8 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
     assert text.endswith("% of the iterations' time.")
     (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 50 * MS), steady])
     assert "234 ms" not in headline.text
+    (seven_tenths, *_), _ = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 100 * MS), steady])
+    assert "for 234 ms of 334 ms" in seven_tenths.text
     assert text.endswith("% of the time.")
 
 
@@ -340,6 +344,17 @@ def test_input_from_workers_is_told_from_other_gaps_of_the_host():
     assert "DataLoader(pin_memory=True)" in explained(receiving, other, parts=torch, copies=[pageable])[1]
     (together,) = explained(received, gap("launch", "long", 1, 1.52 * MS, to_gpu=1), parts=torch)
     assert "DataLoader's workers (more of them: num_workers" in together
+
+
+def test_input_of_a_program_without_workers_is_to_be_made_on_the_gpu_or_ahead():
+    torch = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
+    own = gap("launch", "long", 1, 2.72 * MS, to_gpu=1)
+    for spawns, says in (
+        (0, "Make on the GPU what is copied there"),
+        (None, "Prepare it ahead in DataLoader's workers"),
+    ):
+        (text,) = explained(own, parts=torch, spawns=spawns)
+        assert says in text
 
 
 def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input():
@@ -601,7 +616,9 @@ def test_as_many_copies_of_one_size_each_way_may_be_of_data_that_can_stay_on_the
     says = "Each way are some 2 copies of 16 MB: what comes back to the GPU unchanged can stay there."
     numbers = {"busy": 98.0, "busy_ns": 4 * MS, "computing_ns": 2 * MS, "kernel_ns": 2 * MS}
     assert says in explained(copies=[to_gpu, back], **numbers)[0]
-    for alone in ([to_gpu], [to_gpu, copies("from the GPU", memory="pageable", calls=3, each=0.6 * MS)]):
+    other_size = copies("from the GPU", memory="pageable", calls=2, each=MS, size=12e6)
+    for alone in ([to_gpu], [to_gpu, copies("from the GPU", memory="pageable", calls=3, each=0.6 * MS)],
+                  [to_gpu, other_size]):  # fmt: skip
         assert "Each way" not in " ".join(explained(copies=alone, **numbers))
 
 

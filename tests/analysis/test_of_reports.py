@@ -323,6 +323,8 @@ def test_of_many_kernels_of_which_none_takes_much_none_is_named():
     assert counted(replace(rows[0], share_pct=50.0), *rows[1:])[0].startswith(
         "a.txt: k9 takes 50 % of the kernels' time"
     )
+    variants = [replace(rows[0], share_pct=share) for share in (50.0, 30.0)]
+    assert counted(*variants, rows[1])[0].startswith("a.txt: k9 (2 variants) takes 80 % of the kernels' time")
 
 
 def test_warps_that_wait_for_tensor_cores_are_no_fault():

@@ -444,6 +444,26 @@ def test_a_fault_comes_before_general_causes_of_at_most_four_times_its_gain(gain
     assert [hit.cause for hit in order_hits(hits)] == order
 
 
+def test_what_binds_the_kernel_that_a_busy_gpu_works_on_is_said_where_its_counters_are_there():
+    busy = replace(IDLE, busy_pct=98.0, gaps=())
+    work = (Share("k(float*)", "k", "kernel", 90 * MS, 20, 90.0, 0.0),)
+    texts = [
+        find_hits_by_case([case(idle_gpu=busy, gpu_work=work, kernels=kernels)])["c"][0].fact
+        for kernels in ((), (replace(KERNEL, metrics={"duration": 1e6}),))
+    ]
+    assert texts[1].endswith("k is 100 % of its work, bound by L1 or L2 (60 % of its peak)")
+    assert "bound by" not in texts[0]
+
+
+def test_a_gain_that_only_repeats_the_share_of_its_sentence_is_left_out():
+    hit = Hit("copies-dominate", "c", 88.0, "", "", "88 % of all GPU time is copies", "Keep them.", "88 %", "copies",
+              "of GPU time is", gain_of="GPU time")  # fmt: skip
+    (finding,) = merge_hits_to_findings({"c": [hit]}, several=False)
+    assert finding.text == "88 % of all GPU time is copies. Keep them."
+    (finding,) = merge_hits_to_findings({"c": [replace(hit, gain_pct=60.0)]}, several=False)
+    assert finding.text.endswith("Gain: at most 60 % of GPU time.")
+
+
 def test_what_is_compiled_once_comes_first_where_the_loop_is_the_lesser_part_of_the_run():
     hits = [
         Hit(cause, "c", gain, "", "", "", "", "", table)
