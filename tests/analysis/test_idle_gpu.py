@@ -93,10 +93,10 @@ def test_a_gain_without_iterations_is_of_the_time_that_its_sentence_names():
     assert text.endswith("Gain: at most 68 % of that time.")
 
 
-def unsplit(*gaps, **numbers):
+def unsplit(*gaps, copied=(), **numbers):
     """The screen and the findings of a case without iterations, with these gaps and short ones between launches."""
     tables = {"gpu_summary": whole(parts := [part("all", "k", 18 * MS)]), "phase_summary": parts, "iterations": [],
-              "gaps": [gap("launch", "middle", 125, 21.8 * US), *gaps], "host_copies": [],
+              "gaps": [gap("launch", "middle", 125, 21.8 * US), *gaps], "host_copies": [*copied],
               "gpu_use": [use(**numbers) | {"iterations": None, "phase": "all"}]}  # fmt: skip
     summary = summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest())
     return first_screen_blocks(summary), [finding.text for finding in summary.findings]
@@ -124,6 +124,12 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
     for may_be_setup in (gap("launch", "long", 1, 3 * MS), gap("load", "long", 2, 3 * MS)):
         _, (text,) = unsplit(may_be_setup)
         assert "idle 68 % of the 72.1 ms without rare long gaps" in text
+
+
+def test_a_gain_of_copies_without_iterations_is_of_the_time_that_its_sentence_names():
+    _, (text, *_) = unsplit(copied=[copies(memory="pageable", each=2 * MS)])
+    assert text.startswith("50 % of the time without rare long gaps is copying pageable memory to the GPU")
+    assert text.endswith("% of that time.")
 
 
 def test_the_mean_iteration_is_spoken_of_where_the_median_one_is_much_longer():
