@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-COUNTED_TIME: Final = "the time without rare long gaps"  # what shares are of without iterations
+_LEFT_OUT: Final = 0.05  # of the time: long gaps that are not counted, from which shares name what they are of
 BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time
@@ -114,6 +114,12 @@ class IdleGpu:
     def idle_ns(self) -> float:
         """Time of an iteration in which its GPU is idle."""
         return self.med_ns * (1 - self.busy_pct / 100)
+
+    @property
+    def counted_time(self) -> str:
+        """What shares of a case without iterations are of."""
+        is_all = self.left_out_ns < _LEFT_OUT * (self.med_ns + self.left_out_ns)
+        return "the time" if is_all else "the time without rare long gaps"
 
     def in_gaps(self, *causes: str, lengths: Sequence[str] = ("short", "middle", "long")) -> float:
         """The time in gaps of these causes and lengths, ns; scaled, so that all gaps are the idle time."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty_columns, names_with_column
 from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
-from nsw.analysis.idle_gpu import COUNTED_TIME
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
@@ -186,7 +185,7 @@ def _share_base(case: CaseSummary, spent: Spent) -> tuple[float, float | None, s
     idle, busy = case.idle_gpu, least_gpu_busy_pct(case)
     if idle is None or idle.is_iteration or not busy:
         return spent.gpu_ns, None, "of GPU time"
-    return idle.med_ns * idle.busy_pct / busy, 100 - busy, f"of {COUNTED_TIME}"
+    return idle.med_ns * idle.busy_pct / busy, 100 - busy, f"of {idle.counted_time}"
 
 
 def _idle_by_gpu_text(spent: Spent) -> str:

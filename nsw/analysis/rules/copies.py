@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.groups import group_by
-from nsw.analysis.idle_gpu import COUNTED_TIME
 from nsw.analysis.rules.hits import (
     AMPERE,
     COPIED_PCT,
@@ -103,7 +102,7 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     also = f", {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
     if staged_ns:
         also += f", and {100 * staged_ns / idle.med_ns:.0f} % waits for the host's part of such copies"
-    span = "of an iteration" if idle.is_iteration else f"of {COUNTED_TIME}"
+    span = "of an iteration" if idle.is_iteration else f"of {idle.counted_time}"
     hit = make_hit(
         case, "pageable-copies", gain,
         f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, COUNTED_TIME, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import MOSTLY, Hit, Reports, detect_framework, gpu_copy_direction, iteration_count
 from nsw.analysis.rules.idle_causes import (
@@ -360,7 +360,8 @@ def _gap_times_by_words(idle: IdleGpu) -> dict[str, float]:
 def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
     """An iteration with its time: of a few their range, whose median says little."""
     if not idle.is_iteration:
-        return COUNTED_TIME.replace("time", format_ns(idle.med_ns))
+        span = idle.counted_time.replace("time", format_ns(idle.med_ns))
+        return f"{span} from its first kernel on" if idle.counted_time == "the time" else span
     if case.iterations is None or not has_few_iterations(case) or idle.is_mean:
         article = "the mean" if idle.is_mean else "its" if idle.processes > 1 else "an"
         return f"{article} iteration of {format_ns(idle.med_ns)}"

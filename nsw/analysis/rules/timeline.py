@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, COUNTED_TIME, IdleGpu
+from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
@@ -47,7 +47,7 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, also = "overlapped", ", copies beside kernels"
     elif any(name.startswith(("cudaGraphLaunch", "cuGraphLaunch")) for name in idle.calls):
         cause, also = "graphs", ", launched by CUDA graphs"
-    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else COUNTED_TIME
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else idle.counted_time
     known = causes()[cause]
     counters = "" if any(kernel.metrics for kernel in case.kernels) else counters_command_text(case)
     total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
@@ -103,7 +103,7 @@ def _copy_bound_hit(case: CaseSummary, idle: IdleGpu, copy: Copies) -> Hit:
     """That copies fill the time, and kernels run beside them."""
     share = min(100.0, 100 * copy.total_ns / idle.med_ns)
     speed = f" at {rate(1e9 * copy.total_bytes / copy.total_ns)}" if copy.total_bytes else ""
-    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else COUNTED_TIME
+    span = f"an iteration of {format_ns(idle.med_ns)}" if idle.is_iteration else idle.counted_time
     return Hit("overlapped", case.id, 0.0, f"{share:.0f} % copies {copy.direction}", "copy fewer bytes",
                f"copies {copy.direction} take {share:.0f} % of {span}{speed}, and kernels run beside them",
                "Only fewer bytes help: a narrower type, packed data, or data that stay on the GPU.",
