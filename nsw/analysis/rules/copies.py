@@ -99,15 +99,18 @@ def _pageable_copy_hit(case: CaseSummary, context: Context) -> Hit | None:
     if gain < WORTH_PCT:
         return None
     share = 100 * one_way_ns / idle.med_ns
+    all_pct = share + reverse_pct * (reverse_pct >= WORTH_PCT) + 100 * staged_ns / idle.med_ns
+    size = f"{min(all_pct, 100.0):.0f} %"
     also = f", {reverse_pct:.0f} % the other way" if reverse_pct >= WORTH_PCT else ""
     if staged_ns:
         also += f", and {100 * staged_ns / idle.med_ns:.0f} % waits for the host's part of such copies"
     span = "of an iteration" if idle.is_iteration else f"of {idle.counted_time}"
     hit = make_hit(
         case, "pageable-copies", gain,
-        f"{share:.0f} % pageable copies {direction}, {_gigabytes_per_s_text(one_way_speed)}",
+        f"{size} pageable copies {'both ways' if reverse_pct >= WORTH_PCT else direction},"
+        f" {_gigabytes_per_s_text(speed)}",
         f"{share:.0f} % {span} is copying pageable memory {direction} at {rate(one_way_speed)}{also}; pinned memory"
-        f" reaches some {_gigabytes_per_s_text(link)}", f"{share:.0f} %", "host_copies", f"{span} is",
+        f" reaches some {_gigabytes_per_s_text(link)}", size, "host_copies", f"{span} is",
     )  # fmt: skip
     is_result = direction == "from the GPU" and detect_framework(case) == "pytorch"
     advice = _PINNED_RESULTS if is_result else hit.advice
