@@ -315,7 +315,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
             iteration = "an iteration" if is_of_figure else "the median iteration of the timeline"
             takes = f"its kernels repeat every {span}" if by_kernels else f"{iteration} takes {span}"
             parts_said.append(takes + recorded_span_text(case))
-        if (times := time_of_few_iterations(case.phases)) is not None:
+        if not figure and (times := time_of_few_iterations(case.phases)) is not None:
             parts_said[-1] += f" for {format_ns(times[0])} of {format_ns(times[1])}"
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")

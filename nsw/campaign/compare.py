@@ -170,6 +170,9 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
 
 def _change_outside_iterations_text(first: Side, second: Side, match: Match) -> str:
     """How GPU work before and behind the iterations changed, which no row compares; empty: little, or not known."""
+    gpus = _gpus_of_both(match, first, second)
+    if gpus is not None and gpus[0] != gpus[1]:
+        return ""
     before, after = (
         _gpu_ns_outside_iterations(side, runs) for side, runs in ((first, match.first), (second, match.second))
     )

@@ -63,7 +63,7 @@ def slower(first):
 def test_a_step_of_ten_times_and_more_is_a_factor(nsw, first):
     make_nights(first, factors(12, 20.0), figure="f")
     assert "20 times higher, better, since" in nsw("history").out
-    assert "20x on" in nsw("history").out
+    assert "20x higher on" in nsw("history").out
 
 
 def test_a_line_for_each_case_has_its_last_step_and_what_changed_with_it(nsw, slower):

@@ -253,7 +253,7 @@ def test_a_session_of_the_visual_profiler_is_explained(tmp_path, before):
     path = tmp_path / "a.nvvp"
     path.write_text(f'{before}<session version="2" name="a.nvvp">\n</session>\n')
     (problem,) = read(path).problems
-    assert "contains no results" in problem.message
+    assert "has its results packed inside" in problem.message
     assert problem.severity == "error"
 
 

@@ -99,8 +99,8 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
         hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_alone=len(cases) == 1)
         ordered = order_hits(_drop_small_hits(_behind_input(case, hits)), once_weight=_once_weight(case))
         if unmeasured is not None and timeline.is_first_of_all(case, hits):
-            ordered.remove(unmeasured)
-            ordered.insert(0, unmeasured)
+            first = next(hit for hit in ordered if hit.fact == unmeasured.fact)
+            ordered = [first, *(hit for hit in ordered if hit is not first)]
         found[case.id] = ordered
     return found
 
