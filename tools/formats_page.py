@@ -64,8 +64,9 @@ kernels = summary[summary["kind"] == "kernel"]
 ```
 
 **Which table has the kernels?** `hotspots`: those that cost most, with their share of a case. `gpu_summary`: all of
-them, a row a run and kernel, with copies and sets; `kind` is `kernel`, `memcpy`, `memset`, `um` (unified memory) or `graph` (a CUDA graph traced as a whole). `kernels`: those whose
-hardware counters were measured (a pass `counters`). `gpu_trace`: every launch.
+them, a row a run and kernel, with copies and sets; `kind` is `kernel`, `memcpy`, `memset`, `um` (unified memory) or
+`graph` (a CUDA graph traced as a whole). `kernels`: those whose hardware counters were measured (a pass `counters`).
+`gpu_trace`: every launch.
 
 Excel opens the CSV files; nsw writes no .xlsx. `nsw read FILE... --table NAME` prints a table of a report without a
 campaign, and takes `--where kind=kernel`.
