@@ -7,19 +7,17 @@ program becomes part of the program's line.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise, takewhile
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.convert.script_options import PassWords, called_tool, parse_pass, reads_reports
 from nsw.convert.shell_reader import PRINTING, SETTING, STARTED_IN_TEXT, Block, Piece, Text, source_text
 from nsw.convert.shell_script import Statement, parse_script
 from nsw.errors import UsageError
 from nsw.recipe.program import FILLED, Launched, split_at_launcher
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _DROPPED: Final = {  # what starts the program behind it and changes nothing of it: options with a value
     "time": "-f -o --format --output", "exec": "-a", "nohup": "", "command": "", "unbuffer": "", "eval": "",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -25,8 +26,6 @@ from nsw.site.names import LOCAL
 from nsw.site_check.starter import scalar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from nsw.convert.shell_script import Script, Statement
 
 __all__ = ["Run", "ScriptParts", "recipe_text", "shell_word", "site_text", "template_text"]

@@ -8,6 +8,7 @@ mean, the adapters of the batch systems know.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, get_args
@@ -23,8 +24,6 @@ from nsw.schedulers.create import adapters
 from nsw.site.names import LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from nsw.schedulers.adapter import Adapter
 
 _OWN_REPORT: Final = "nsw names the report itself"

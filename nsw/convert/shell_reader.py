@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from nsw.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)(\+?)=")
 DECLARING: Final = frozenset({"export", "declare", "typeset", "local", "readonly"})

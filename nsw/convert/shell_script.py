@@ -7,11 +7,12 @@ set in a loop or a conditional are not known, nor is arithmetic with them: such 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from zlib import crc32
 
 from nsw.convert.script_options import reads_reports
@@ -38,9 +39,6 @@ from nsw.convert.shell_values import (
     unsplit_text,
 )
 from nsw.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
 _PROFILER_PATH: Final = re.compile(r"(?<!\S)\S*/(?=(?:nsys|ncu|nvprof|vtune)\s)")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.convert.shell_reader import (
     Block,
@@ -22,9 +23,6 @@ from nsw.convert.shell_reader import (
     word_pieces,
 )
 from nsw.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:\.exe)?(?:[\s)`]|$)"

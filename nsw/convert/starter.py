@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +14,6 @@ import yaml
 from nsw.recipe.program import Launched, split_at_launcher
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsw.convert.script_options import PassWords
 
 _HEAD: Final = """\

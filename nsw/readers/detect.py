@@ -11,6 +11,7 @@ import shlex
 import sqlite3
 import stat
 import zlib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -58,7 +59,6 @@ from nsw.tables.exported import exported_tables_hint
 from nsw.wording import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
     from concurrent.futures import Future
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, reduce
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final
@@ -17,15 +18,13 @@ from nsw.readers.model import MOST_SHOWN, Report
 from nsw.readers.text.quantities import TIME_UNITS
 from nsw.tables import TABLES
 from nsw.tables.names import is_launch_call
+from nsw.tables.parquet_tables import Row, TableData
 from nsw.wording import first_names
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
     import pyarrow as pa
 
     from nsw.metrics import MetricFault
-    from nsw.tables.parquet_tables import Row, TableData
 
     Rule = tuple[str | float, str | float]  # what is at most what: columns or numbers
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Final, Literal, Protocol
+from pathlib import Path
+from typing import Final, Literal, Protocol
 
 from nsw.apart import Limits, TooMuchError
 from nsw.safe_files import open_to_read, read_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from nsw.tables import TableData
+from nsw.tables import TableData
 
 HEAD_BYTES = 65536
 MOST_SHOWN = 5  # problems that are alike

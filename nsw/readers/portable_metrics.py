@@ -7,6 +7,7 @@ Small tables are rows, large ones columns of codes: each different pair of name 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.metrics.printed_metrics import (
@@ -17,15 +18,12 @@ from nsw.metrics.printed_metrics import (
     parse_unit,
     utilization_level_percent,
 )
+from nsw.readers.model import Report
 from nsw.tables.parquet_tables import Row, TableData, column_as_floats, distinct_values_and_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     import pyarrow as pa
-
-    from nsw.readers.model import Report
 
     Pair = tuple[str, str]  # a metric and a unit
 

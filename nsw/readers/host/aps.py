@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 from nsw.readers.host.intel_figures import IntelSummary, is_known_metric, metric_facts, names_by_content
 from nsw.readers.model import Options, Report, Sample, read_text
 from nsw.readers.text.lines import delimited_cells, lines_by_rank, spaced_cells, text_lines
 from nsw.readers.text.quantities import parse_integer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, number
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

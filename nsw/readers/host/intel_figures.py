@@ -7,16 +7,13 @@ the value (`8.7% of Pipeline Slots`, `3.218 GHz`); VTune's CSV has none, and the
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from nsw.readers.text.known_words import meaning_by_pattern
 from nsw.readers.text.quantities import Quantity, duration, number, percent, rate, size
 from nsw.resources import csv_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["IntelSummary", "is_known_metric", "metric_facts", "parse_seconds", "snake_case_key"]
 

@@ -7,19 +7,16 @@ they follow from how many there are. The lines of oneDNN Graph are left out: its
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import lines_by_rank, text_lines
 from nsw.readers.text.quantities import Quantity, duration
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -7,18 +7,15 @@ samples are known.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import Line, Span, ruled_cells, ruled_spans, text_lines
 from nsw.readers.text.quantities import Quantity, number, parse_integer, percent
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["OF_USER", "Event", "read", "sniff"]
 

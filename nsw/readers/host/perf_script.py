@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, TypeAlias
+from pathlib import Path
+from typing import Final, TypeAlias
 
 from nsw.readers.host.perf_report import OF_USER, Event
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import Stacks, text_lines
 from nsw.readers.text.quantities import Quantity
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import Any, Final
 
 from nsw.readers.host.perf_report import OF_USER, Event
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, Votes, number, proven_mark
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final, TypeAlias
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.safe_files import read_bytes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["FunctionTimes", "Key", "own_seconds_within_imports", "read", "sniff"]
 

@@ -7,15 +7,12 @@ with --function: their line numbers are those of definitions, where others have 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import Hits, Stacks, text_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

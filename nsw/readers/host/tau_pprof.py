@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from nsw.readers.host.tau_profile import Timer, function_rows
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import Quantity, number
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

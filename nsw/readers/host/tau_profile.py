@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import number, parse_integer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-    from pathlib import Path
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["Timer", "function_rows", "read", "sniff"]
 

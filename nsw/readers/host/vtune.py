@@ -8,13 +8,17 @@ stand amid the output of a job.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from nsw.readers.host.intel_figures import IntelSummary, parse_seconds, snake_case_key
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import (
+    Line,
+    Span,
     delimited_cells,
     lines_by_rank,
     ruled_cells,
@@ -24,13 +28,7 @@ from nsw.readers.text.lines import (
     visible_line,
 )
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from pathlib import Path
-
-    from nsw.readers.text.lines import Line, Span
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.readers.installed_tools import ToolRunError, find_tool, run_tool
 from nsw.readers.model import Options, Report, Sample
@@ -19,9 +19,7 @@ from nsw.readers.ncu import csv_reader as ncu_csv
 from nsw.readers.ncu.results import NcuResults, ncu_version_in_facts, section_title
 from nsw.readers.ncu.values import PrintedValue
 from nsw.safe_files import open_text, open_to_read
-
-if TYPE_CHECKING:
-    from nsw.tables.parquet_tables import Row
+from nsw.tables.parquet_tables import Row
 
 __all__ = ["find_ncu", "ncu_report_extract_command", "read", "sniff"]
 

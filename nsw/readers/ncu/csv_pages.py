@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 from nsw.readers.ncu.results import (
     ARROW_ROWS,
@@ -19,11 +20,7 @@ from nsw.readers.ncu.results import (
 )
 from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, parse_integer
 from nsw.readers.text.lines import delimited_cells
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nsw.tables.parquet_tables import Row, TableData
+from nsw.tables.parquet_tables import Row, TableData
 
 __all__ = [
     "RULE_TITLES",

@@ -5,25 +5,24 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import SEE_MESSAGES
+from nsw.readers.model import Options, Report
 from nsw.readers.ncu.values import ABSENCE, PrintedValue, PrintedValues, time_in_ns
 from nsw.readers.text.quantities import has_other_mark
 from nsw.resources import csv_rows
+from nsw.tables.parquet_tables import Row, TableData
 from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     import pyarrow as pa
 
-    from nsw.readers.model import Options, Report
     from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables.parquet_tables import Row, TableData
 
 __all__ = [
     "ARROW_ROWS",

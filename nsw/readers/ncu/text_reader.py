@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from nsw.readers.messages import NcuMessageCollector
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.ncu.results import SUMMARY, NcuResults, OmittedLines, ncu_version_in_facts, session_fact_rows
 from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, name_or_unit_is_number
 from nsw.readers.text.lines import Line, Span, lines_by_rank, ruled_cells, ruled_spans, text_lines
+from nsw.tables.parquet_tables import Row
 from nsw.wording import singular_or_count
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from nsw.tables.parquet_tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, lru_cache
@@ -16,8 +17,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from nsw.readers.text.quantities import QUANTITY, TIME_UNITS, Mark, Votes, is_marked, last_marks, number, proven_mark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     import numpy as np
     import pyarrow as pa
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from nsw.readers.text.quantities import Quantity, duration, parse_integer
 from nsw.resources import csv_rows
+from nsw.tables import TableData
 from nsw.tables.names import demangle_all, name_columns_by_printed_name
 from nsw.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     import pyarrow as pa
 
-    from nsw.tables import TableData
 
 __all__ = [
     "QUANTITIES",

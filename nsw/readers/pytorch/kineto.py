@@ -6,6 +6,7 @@ import math
 import re
 from array import array
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.readers.model import PHASE_TABLES, Options, Report, Sample
@@ -18,8 +19,6 @@ from nsw.tables.names import demangle, short_name
 from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
 __all__ = ["GpuTrace", "communication_rows", "gpu_summary", "name_columns", "operator_rows", "read", "sniff"]

@@ -13,21 +13,20 @@ import math
 import re
 import zlib
 from array import array
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsw.apart import Allowance, TooMuchError
 from nsw.readers.invariants import LONGEST_NS
+from nsw.readers.model import Report
 from nsw.readers.untrusted_files import GZIP_MAGIC, unpack_chunks
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from pathlib import Path
-
     import numpy as np
 
-    from nsw.readers.model import Report
 
 __all__ = ["MISSING", "EventStream", "Trace"]
 

@@ -12,6 +12,7 @@ loader in newer traces. Phases follow from step markers, else from annotations, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -26,12 +27,9 @@ from nsw.readers.timeline.process_phases import (
     phases_of_operations,
     tables_of_process,
 )
+from nsw.tables import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nsw.tables import Row
-
     Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
     Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
 

@@ -7,8 +7,9 @@ whole ones are read.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
@@ -24,13 +25,8 @@ from nsw.readers.text.lines import (
     visible_line,
 )
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
+from nsw.tables import Row
 from nsw.wording import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
-
-    from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

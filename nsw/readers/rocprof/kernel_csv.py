@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import csv
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.text.lines import text_lines
 from nsw.readers.text.quantities import number
+from nsw.tables import Row
 from nsw.tables.names import demangle, is_mangled_name, short_name
 from nsw.wording import plural
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from nsw.tables import Row
 
 __all__ = ["read", "sniff"]
 

@@ -6,15 +6,12 @@ the share of the message that each rank's link carries at least, so that it can 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.readers.timeline.statistics import duration_statistics, with_shares
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from nsw.tables import Row
+from nsw.tables import Row
 
 __all__ = ["Collective", "bandwidth_rows", "bus_factor"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any, Final
@@ -12,8 +13,6 @@ from nsw.readers.text.known_words import meaning_by_pattern
 from nsw.readers.timeline.columns import RunningSums, row_slices, search_near
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from nsw.readers.timeline.statistics import IntArray
 
 CALL_KINDS: Final = (

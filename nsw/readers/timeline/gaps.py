@@ -8,7 +8,8 @@ Beside a page of unified memory that moves it belongs to the page fault, of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -37,17 +38,14 @@ from nsw.readers.timeline.phases import (
     MEMORIES,
     MEMORY,
     TO_GPU,
+    Operations,
+    Phased,
+    Timeline,
     of_each_device,
     order_operations,
 )
-from nsw.readers.timeline.statistics import distinct
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nsw.readers.timeline.phases import Operations, Phased, Timeline
-    from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables import Row
+from nsw.readers.timeline.statistics import IntArray, distinct
+from nsw.tables import Row
 
 __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 

@@ -10,6 +10,7 @@ longest pause.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -19,8 +20,6 @@ from nsw.readers.timeline.calls import time_order
 from nsw.readers.timeline.columns import GrowingColumn, RunningSums, many_rows, select_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-
     from nsw.readers.timeline.statistics import IntArray
 
 FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]

@@ -10,23 +10,20 @@ Warm-up are the first iterations as long as they take clearly longer than those 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline.calls import Covered, time_order
+from nsw.readers.timeline.calls import Calls, Covered, time_order
 from nsw.readers.timeline.columns import RunningSums, many_rows, select_rows
-from nsw.readers.timeline.statistics import distinct, duration_statistics, with_shares
+from nsw.readers.timeline.statistics import IntArray, distinct, duration_statistics, with_shares
+from nsw.tables import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from nsw.readers.timeline.calls import Calls
     from nsw.readers.timeline.iterations import Iterations
-    from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables import Row
 
 _NCCL = re.compile(
     r"\bnccl(?:Dev)?(?:Kernel)?_?(AllReduce|AllGather|AllToAllV?|ReduceScatter|Broadcast|Reduce|SendRecv|Gather|Scatter"

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from nsw.tables import TableData
 from nsw.tables.parquet_tables import distinct_values_and_codes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
     L = TypeVar("L", bound=Hashable)
     import numpy.typing as npt
     import pyarrow as pa
-
-    from nsw.tables import TableData
 
     IntArray: TypeAlias = npt.NDArray[np.int64]
     Chosen: TypeAlias = npt.NDArray[np.bool_]

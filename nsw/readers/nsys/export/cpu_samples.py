@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -10,17 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup
-from nsw.readers.nsys.export.source import NULL, TableFault, has_columns, process_of
+from nsw.readers.nsys.export.source import NULL, Source, TableFault, has_columns, process_of
 from nsw.readers.timeline.calls import Covered
-from nsw.readers.timeline.phases import PHASES
+from nsw.readers.timeline.phases import PHASES, Timeline
+from nsw.tables import Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from nsw.readers.nsys.export.source import Source
-    from nsw.readers.timeline.phases import Timeline
     from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables import Row
 
 __all__ = ["CPU_SAMPLES", "CPU_TABLES", "CpuRecord", "cpu_record", "cpu_tables"]
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
-from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, TableFault, process_of
+from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, Collected, TableFault, process_of
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.columns import (
     GrowingColumn,
@@ -21,6 +22,7 @@ from nsw.readers.timeline.columns import (
     select_rows,
 )
 from nsw.readers.timeline.iterations import (
+    Iterations,
     Kernels,
     LaunchedWork,
     Marks,
@@ -49,15 +51,8 @@ from nsw.readers.timeline.phases import (
     split_phases,
 )
 from nsw.readers.timeline.phases import KERNEL as COMPUTE
-from nsw.readers.timeline.statistics import Groups
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
-    from nsw.readers.nsys.export.source import Collected
-    from nsw.readers.timeline.iterations import Iterations
-    from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables import Row
+from nsw.readers.timeline.statistics import Groups, IntArray
+from nsw.tables import Row
 
 UNPHASED: Final = len(PHASES)  # the phase of a process without iterations
 PARTS: Final = len(PHASES) + 1  # phases that a row can have, `UNPHASED` among them

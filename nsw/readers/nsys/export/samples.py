@@ -8,29 +8,25 @@ tenths of its time lie, so that a phase shorter than a sample has no figure rath
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.nsys.export.phases import kernels_of, process_spans
-from nsw.readers.nsys.export.source import TableFault, has_columns
+from nsw.readers.nsys.export.phases import Split, kernels_of, process_spans
+from nsw.readers.nsys.export.source import Collected, Source, TableFault, has_columns
 from nsw.readers.timeline.calls import Covered
 from nsw.readers.timeline.gaps import usual_stretches
-from nsw.readers.timeline.phases import COMMUNICATION, MEMORY, of_each_device
+from nsw.readers.timeline.phases import COMMUNICATION, MEMORY, Operations, Timeline, of_each_device
+from nsw.tables import Row
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     import pyarrow as pa
 
     from nsw.readers.nsys.export.nvtx import Ranges
-    from nsw.readers.nsys.export.phases import Split
-    from nsw.readers.nsys.export.source import Collected, Source
-    from nsw.readers.timeline.phases import Operations, Timeline
     from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables import Row
 
     FloatArray = np.ndarray[Any, np.dtype[np.float64]]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -12,13 +13,9 @@ import numpy as np
 
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.timeline.columns import WIDTHS, GrowingColumn, constant_column, row_slices
-from nsw.readers.timeline.statistics import Grouped, group_by_key, require_sums
+from nsw.readers.timeline.statistics import Grouped, IntArray, group_by_key, require_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from nsw.readers.timeline.statistics import IntArray
-
     Batch: TypeAlias = dict[str, IntArray]
 
 NULL = -(2**63)  # stands for SQL's NULL in an integer column; no time, size or id of a report is this

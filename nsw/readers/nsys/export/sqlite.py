@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from nsw.readers.nsys.export.source import (
     DURATION,
     NULL,
     TEXT,
+    Batch,
     Contradictions,
     SplicedSource,
     TableFault,
@@ -32,12 +35,8 @@ from nsw.readers.nsys.reduce_export import PACKED, PACKED_TABLES, RISING
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only, sqlite_read_only_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
     import pyarrow as pa
 
-    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.statistics import IntArray
 
 _NSYS_TABLES = frozenset(

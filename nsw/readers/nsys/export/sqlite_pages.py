@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.nsys.export.source import NULL
+from nsw.readers.nsys.export.source import NULL, Batch
 from nsw.readers.untrusted_files import open_sqlite_read_only
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from concurrent.futures import Future
     from io import BufferedReader
-    from pathlib import Path
 
-    from nsw.readers.nsys.export.source import Batch
     from nsw.readers.timeline.statistics import IntArray
 
     Bytes = np.ndarray[Any, np.dtype[np.uint8]]

@@ -6,6 +6,7 @@ variables.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,6 +23,7 @@ from nsw.readers.nsys.export.source import (
     MEMSET,
     NULL,
     RUNTIME,
+    Batch,
     Collected,
     Source,
     TableFault,
@@ -39,21 +41,17 @@ from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import (
     Durations,
     Groups,
+    IntArray,
     duration_statistics,
     group_by_key,
     merge_by_label,
     with_shares,
 )
+from nsw.tables import Row
 from nsw.tables.names import api_name_without_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import pyarrow as pa
-
-    from nsw.readers.nsys.export.source import Batch
-    from nsw.readers.timeline.statistics import IntArray
-    from nsw.tables import Row
 
     Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
 

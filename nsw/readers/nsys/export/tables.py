@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import find_known_message
@@ -24,6 +25,7 @@ from nsw.readers.nsys.export.source import (
     NULL,
     NVTX,
     RUNTIME,
+    Collected,
     Source,
     TableFault,
     has_columns,
@@ -34,12 +36,6 @@ from nsw.readers.timeline.statistics import with_shares
 from nsw.resources import csv_rows
 from nsw.tables import TABLES, TRACES, Row
 from nsw.wording import singular_or_count
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from nsw.readers.nsys.export.source import Collected
-
 
 _DAMAGED = "export the report again, or copy the file again"
 

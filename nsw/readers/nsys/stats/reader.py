@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import problem_of_known_message
@@ -30,15 +32,12 @@ from nsw.readers.nsys.stats.reports import (
 from nsw.readers.nsys.stats.rows import Tally
 from nsw.readers.text.lines import lines_by_rank, text_lines
 from nsw.readers.text.quantities import Votes
+from nsw.tables import Row
 from nsw.wording import singular_or_count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
     import pyarrow as pa
 
-    from nsw.tables import Row
 
 # blanks before a title never cross a line: each of many blank lines would be a beginning
 _HEADER = re.compile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,8 +22,6 @@ from nsw.tables import Row, to_arrow
 from nsw.tables.names import api_name_without_version, gpu_operation_kind, name_columns_by_printed_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     import pyarrow as pa
 
     from nsw.readers.nsys.stats.grids import Grid

@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 import sqlite3
 import struct
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from nsw.readers.model import Options, Report, Sample
 from nsw.readers.nvprof.database.host_ranges import (
@@ -43,14 +45,8 @@ from nsw.readers.nvprof.database.records import (
 from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
-from nsw.tables import TRACES
+from nsw.tables import TRACES, Row, TableData
 from nsw.tables.names import name_columns_by_printed_name
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
-
-    from nsw.tables import Row, TableData
 
 __all__ = ["read", "report_facts", "sniff"]
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from nsw.readers.model import Problem
+from nsw.readers.model import Problem, Report
 from nsw.readers.nvprof.vocabulary import Api, Sum
 from nsw.resources import csv_rows
 from nsw.tables.names import demangle_all
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator, Mapping
 
-    from nsw.readers.model import Report
 
 __all__ = [
     "API",

@@ -9,6 +9,7 @@ NVTX ranges of CUDA 5 to 7 have a line of their own, above the GPU work of the r
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -19,8 +20,6 @@ from nsw.readers.text.quantities import Quantity, duration, parse_integer, perce
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = [

@@ -9,6 +9,7 @@ own, with --print-api-trace the calls of the CUDA API are between the operations
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -22,8 +23,6 @@ from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, s
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
