@@ -18,17 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
-from nsw.apart import (
-    Limits,
-    NoPoolError,
-    is_isolated,
-    is_possible,
-    isolated_pool,
-    out_of_memory,
-    run_isolated,
-    starting_processes,
-    with_limits,
-)
+from nsw import apart
 from nsw.errors import LimitError, did_you_mean
 from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
 from nsw.readers.invariants import (
@@ -157,8 +147,8 @@ def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy
         report = reader.read(path, options)
         add_other_reports(report, sample, format_, options)
     except Exception as fault:  # untrusted input: a reader's fault must spoil this file only
-        if out_of_memory(fault):
-            if is_isolated():  # the limit's: who set it names it
+        if apart.out_of_memory(fault):
+            if apart.is_isolated():  # the limit's: who set it names it
                 raise
             report.error("there is not enough memory to read it", fix=_MORE_MEMORY)
         else:
@@ -296,8 +286,8 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
             itself.
     """
     chosen = options or Options()
-    count = _worker_count(paths, requested=chosen.limits != Limits()) if workers is None else workers
-    if count == 0 or not is_possible():
+    count = _worker_count(paths, requested=chosen.limits != apart.Limits()) if workers is None else workers
+    if count == 0 or not apart.is_possible():
         for path in paths:
             yield read(path, chosen)
         return
@@ -314,7 +304,7 @@ def read_many(paths: Sequence[Path], options: Options | None = None, workers: in
             except LimitError as fault:  # of memory little may be left there: the next file has another process
                 yield report_of_limit_error(paths[at], fault)
                 at += 1
-    except NoPoolError:
+    except apart.NoPoolError:
         for path in paths[at:]:
             yield read(path, chosen)
 
@@ -353,10 +343,10 @@ def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iter
 
     waiting: list[Future[Report]] = []
     rest = iter(paths)
-    with isolated_pool(workers) as processes:
+    with apart.isolated_pool(workers) as processes:
         try:
             for path in rest:
-                with starting_processes():
+                with apart.starting_processes():
                     waiting.append(processes.submit(_read_within_limits, path, options))
                 if len(waiting) > workers * _AHEAD:
                     yield waiting.pop(0).result()
@@ -368,12 +358,14 @@ def _read_in_pool(paths: Sequence[Path], options: Options, workers: int) -> Iter
 
 def _read_in_own_process(path: Path, options: Options) -> Report:
     """Read a file in a process of its own, which may die of it."""
-    return run_isolated(read, path, options, subject=f"reading {path}", size=report_bytes(path), limits=options.limits)
+    return apart.run_isolated(
+        read, path, options, subject=f"reading {path}", size=report_bytes(path), limits=options.limits
+    )
 
 
 def _read_within_limits(path: Path, options: Options) -> Report:
     """Read a file in a process apart that may be there for others too."""
-    with with_limits(f"reading {path}", options.limits.for_bytes(report_bytes(path))):
+    with apart.with_limits(f"reading {path}", options.limits.for_bytes(report_bytes(path))):
         return read(path, options)
 
 

@@ -15,18 +15,8 @@ from typing import Final
 
 from nsw.readers.host.intel_figures import IntelSummary, parse_seconds, snake_case_key
 from nsw.readers.model import Options, Report, Sample
+from nsw.readers.text import lines as printed
 from nsw.readers.text.known_words import meaning_by_word
-from nsw.readers.text.lines import (
-    Line,
-    Span,
-    delimited_cells,
-    lines_by_rank,
-    ruled_cells,
-    ruled_spans,
-    spaced_cells,
-    text_lines,
-    visible_line,
-)
 from nsw.readers.text.quantities import QUANTITY, Quantity, number, percent, size
 from nsw.tables import Row
 
@@ -69,7 +59,7 @@ def sniff(sample: Sample) -> int:
     """By the titles of a table, or by the first line of a summary and another that only VTune prints."""
     if sample.is_binary:
         return 0
-    if any(_parse_titles(visible_line(line)) for line in sample.text.splitlines()):
+    if any(_parse_titles(printed.visible_line(line)) for line in sample.text.splitlines()):
         return 95
     text = sample.text
     if _ELAPSED.search(text) and any(word in text for word in _REPORTS):
@@ -81,7 +71,7 @@ def read(path: Path, options: Options) -> Report:
     """Fill `functions`, a block a table, and `facts` with what a summary tells of the whole run."""
     report = Report(str(path), tool="vtune", format="vtune")
     tables = _CollectedRows(report)
-    for rank, lines in lines_by_rank(text_lines(path)):
+    for rank, lines in printed.lines_by_rank(printed.text_lines(path)):
         _LineReader(tables, rank).read_lines(lines)
     if options.wants("functions") and tables.functions:
         report.tables["functions"] = tables.functions
@@ -110,7 +100,7 @@ class _LineReader:
         self._table: _DelimitedTable | _DashedTable | _CsvSummary | None = None
         self._before = ""
 
-    def read_lines(self, lines: Iterable[Line]) -> None:
+    def read_lines(self, lines: Iterable[printed.Line]) -> None:
         """Take every line."""
         for line in lines:
             text = _PREFIX.sub("", line[1].rstrip())
@@ -131,7 +121,7 @@ class _LineReader:
                 self._table = _DelimitedTable(titles, self._table_block_number())
         elif _RULE.match(text) and self._before.strip():
             self._end_table()
-            self._table = _DashedTable(self._before, ruled_spans(text), self._table_block_number())
+            self._table = _DashedTable(self._before, printed.ruled_spans(text), self._table_block_number())
         elif _ELAPSED.match(text):
             _read_metric_line(self._begin_summary(), text)
         elif _ENDED.match(text):
@@ -172,7 +162,7 @@ class _LineReader:
         """A line of a summary's CSV: level, name, value; or a row of a table in it. False: the summary ends."""
         if (cells := table.split_line(text)) is None:
             return False
-        depth = table.summary.depth if (printed := number(cells[0])) is None else int(printed.value)
+        depth = table.summary.depth if (level := number(cells[0])) is None else int(level.value)
         if len(cells) <= table.width:
             self._collect_table(table.inner)
             table.inner = None
@@ -245,7 +235,7 @@ def _parse_titles(text: str) -> _TableTitles | None:
 
 
 def _csv_cells(text: str, delimiter: str) -> list[str]:
-    return delimited_cells(text, delimiter) or text.split(delimiter)
+    return printed.delimited_cells(text, delimiter) or text.split(delimiter)
 
 
 class _TableRows:
@@ -385,20 +375,20 @@ class _DelimitedTable(_TableRows):
 class _DashedTable(_TableRows):
     """A table with dashes below its titles."""
 
-    def __init__(self, titles: str, spans: tuple[Span, ...], block: int) -> None:
+    def __init__(self, titles: str, spans: tuple[printed.Span, ...], block: int) -> None:
         self._spans = spans
-        cells = ruled_cells(titles, spans, is_last_open=True)
+        cells = printed.ruled_cells(titles, spans, is_last_open=True)
         super().__init__(cells or (), block)
 
     def accept_line(self, text: str) -> bool:
         """Take a line; False: it is none of the table's."""
-        ruled = ruled_cells(text, self._spans, is_last_open=True) if text.strip() else None
+        ruled = printed.ruled_cells(text, self._spans, is_last_open=True) if text.strip() else None
         # each row has something in its last column: what has not lost a cell, and those behind it moved
-        return any(cells and cells[-1] and self.accept_cells(cells) for cells in (ruled, spaced_cells(text)))
+        return any(cells and cells[-1] and self.accept_cells(cells) for cells in (ruled, printed.spaced_cells(text)))
 
     def is_damaged_row(self, text: str) -> bool:
         """Whether a line that was not taken is a damaged row; another line may follow the table at once."""
-        return len(spaced_cells(text)) >= max(2, len(self.titles) // 2)
+        return len(printed.spaced_cells(text)) >= max(2, len(self.titles) // 2)
 
 
 class _CsvSummary:

@@ -13,17 +13,8 @@ from pathlib import Path
 
 from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Problem, Report, Sample
+from nsw.readers.text import lines as printed
 from nsw.readers.text.known_words import meaning_by_pattern, meaning_by_word
-from nsw.readers.text.lines import (
-    Line,
-    Span,
-    lines_by_rank,
-    ruled_cells,
-    ruled_spans,
-    spaced_cells,
-    text_lines,
-    visible_line,
-)
 from nsw.readers.text.quantities import Quantity, digits, duration, parse_integer, percent, size
 from nsw.tables import Row
 from nsw.wording import plural
@@ -65,7 +56,7 @@ def sniff(sample: Sample) -> int:
         return 0
     before = ""
     for raw in sample.text.replace("**", "").split("\n"):
-        line = visible_line(raw)
+        line = printed.visible_line(raw)
         if _may_be_header(line) and _Table(line, before).is_known:
             return 92
         before = line if line.strip() else before
@@ -80,7 +71,7 @@ def read(path: Path, options: Options) -> Report:
     odd: list[tuple[int, str, str]] = []
     torn: list[int] = []
     block = -1
-    for rank, lines in lines_by_rank(text_lines(path)):
+    for rank, lines in printed.lines_by_rank(printed.text_lines(path)):
         table: _Table | None = None
         before = ""
         for number, raw in lines:
@@ -177,7 +168,7 @@ def _note_once(report: Report, problem: Problem) -> None:
         report.problems.append(problem)
 
 
-def _take_line(table: _Table, line: Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
+def _take_line(table: _Table, line: printed.Line, operators: list[Row], origin: Row, report: Report) -> _Table | None:
     """Take one line below a header; None where the table ends with it."""
     number, text = line[0], table.without_lead(line[1])
     table.is_torn = False
@@ -224,7 +215,7 @@ class _Table:
         self.has_tabs = "\t" in header.strip() and "|" not in header
         self.odd: list[tuple[str, str]] = []  # of the last row, title and text of cells that are no figures
         self.ruled = False
-        self._spans: tuple[Span, ...] = ()
+        self._spans: tuple[printed.Span, ...] = ()
         dashes = _DASHES.search(before)
         if dashes and header.startswith(before[: dashes.start()].rstrip()):
             self.lay_out(before)
@@ -249,7 +240,7 @@ class _Table:
         self.ruled = True
         match = _DASHES.search(dashes)
         if match and not self._spans:
-            self._spans = ruled_spans(dashes[: match.end()], match.start())
+            self._spans = printed.ruled_spans(dashes[: match.end()], match.start())
 
     def parse_row(self, text: str) -> Row | None:
         """A row of `operators`, or None where the line is none."""
@@ -282,12 +273,12 @@ class _Table:
     def _cut_at_spans(self, text: str) -> list[str] | None:
         if not self._spans or len(self._spans) != len(self._columns):
             return None
-        return ruled_cells(text, self._spans)
+        return printed.ruled_cells(text, self._spans)
 
     def _split_at_gaps(self, text: str) -> list[str]:
         if self.has_tabs:
             return [cell.strip() for cell in text.strip().split("\t")]
-        return spaced_cells(text[self._spans[0][0] if self._spans else 0 :])
+        return printed.spaced_cells(text[self._spans[0][0] if self._spans else 0 :])
 
     def _parse_header(self, header: str) -> _Column:
         name = " ".join(header.split())

@@ -7,38 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from nsw.readers.timeline import iterations as repetitions
+from nsw.readers.timeline import phases as timeline
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls, call_kinds, time_order
 from nsw.readers.timeline.gaps import use_tables
-from nsw.readers.timeline.iterations import (
-    Iterations,
-    Kernels,
-    LaunchedWork,
-    Marks,
-    count_rare_repetitions,
-    is_autotuner,
-    is_optimizer,
-    iterations_by_kernels,
-    iterations_by_marks,
-    name_without_numbers,
-    without_trials,
-)
-from nsw.readers.timeline.phases import (
-    COMMUNICATION,
-    FROM_GPU,
-    KERNEL,
-    MEMORIES,
-    MEMORY,
-    ON_GPU,
-    PHASES,
-    TO_GPU,
-    Operations,
-    Phased,
-    Timeline,
-    assumed_launches,
-    nccl_operation,
-    phase_tables,
-    split_phases,
-)
 from nsw.readers.timeline.statistics import ABSENT, Durations, Groups, duration_statistics, text_codes, whole_numbers
 from nsw.tables import Row, TableData, row_count
 
@@ -50,8 +22,8 @@ if TYPE_CHECKING:
 
 KINDS: Final = ("kernel", "memcpy", "memset")
 _WAYS: Final = (
-    (TO_GPU, ("HtoD", "Host-to-Device")), (FROM_GPU, ("DtoH", "Device-to-Host")),
-    (ON_GPU, ("DtoD", "Device-to-Device")),
+    (timeline.TO_GPU, ("HtoD", "Host-to-Device")), (timeline.FROM_GPU, ("DtoH", "Device-to-Host")),
+    (timeline.ON_GPU, ("DtoD", "Device-to-Device")),
 )  # fmt: skip
 
 
@@ -91,21 +63,23 @@ class Recorded:
     call_name: IntArray
     call_start: IntArray
     call_duration: IntArray
-    marks: Sequence[Marks] = field(default=())
-    steps: Iterations | None = None
+    marks: Sequence[repetitions.Marks] = field(default=())
+    steps: repetitions.Iterations | None = None
     contexts: Sequence[int] = ()
     stream: IntArray | None = None
     memory: IntArray | None = None
 
-    def work(self) -> Operations:
+    def work(self) -> timeline.Operations:
         """The operations, as phases see them."""
-        nccl = np.array([nccl_operation(name) is not None for name in self.names], dtype=bool)
-        categories = np.where(self.gpu_kind == 0, KERNEL, MEMORY)
+        nccl = np.array([timeline.nccl_operation(name) is not None for name in self.names], dtype=bool)
+        categories = np.where(self.gpu_kind == 0, timeline.KERNEL, timeline.MEMORY)
         if len(categories):
-            categories = np.where((categories == KERNEL) & nccl[self.gpu_name], COMMUNICATION, categories)
-        launched = assumed_launches(self.launched, self.start, self.launched < 0)
+            categories = np.where(
+                (categories == timeline.KERNEL) & nccl[self.gpu_name], timeline.COMMUNICATION, categories
+            )
+        launched = timeline.assumed_launches(self.launched, self.start, self.launched < 0)
         ways, memories = self._copy_ways()
-        return Operations(
+        return timeline.Operations(
             self.start, self.duration, self.start - launched, self.device, categories, self.size, ways,
             memories if self.memory is None else self.memory, self.stream,
         )  # fmt: skip
@@ -118,7 +92,7 @@ class Recorded:
             for way, spellings in _WAYS:
                 if any(spelling in name for spelling in spellings):
                     ways[code] = way
-            for memory, word in enumerate(MEMORIES):
+            for memory, word in enumerate(timeline.MEMORIES):
                 if word in name.lower():
                     memories[code] = memory
         copies = (self.gpu_kind == KINDS.index("memcpy")) if len(self.gpu_kind) else np.empty(0, bool)
@@ -153,12 +127,12 @@ def tables_of_process(
     if not len(work.start):
         return {}
     iterations = iterations_of(recorded, work, named_step)
-    phases = None if iterations is None else split_phases(work, iterations, warmup)
+    phases = None if iterations is None else timeline.split_phases(work, iterations, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
     summary = [] if phases is None else _by_phase(recorded, work, phases)
-    few = count_rare_repetitions(_own_kernels(recorded, work)) if phases is None else 0
-    timeline = Timeline(origin, work, span, phases, few, recorded.contexts, recorded.calls())
-    tables = phase_tables([timeline], [origin | row for row in summary], every=every) | use_tables([timeline])
+    few = repetitions.count_rare_repetitions(_own_kernels(recorded, work)) if phases is None else 0
+    process = timeline.Timeline(origin, work, span, phases, few, recorded.contexts, recorded.calls())
+    tables = timeline.phase_tables([process], [origin | row for row in summary], every=every) | use_tables([process])
     first = min(int(work.start.min()), span[0])
     for rows in tables.values():
         for row in rows:
@@ -179,10 +153,15 @@ def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int
     iterations = iterations_of(recorded, work, named_step) if len(work.start) else None
     if iterations is None:
         return None
-    return [PHASES[code] for code in split_phases(work, iterations, warmup).phase_codes(work.launches()).tolist()]
+    return [
+        timeline.PHASES[code]
+        for code in timeline.split_phases(work, iterations, warmup).phase_codes(work.launches()).tolist()
+    ]
 
 
-def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) -> Iterations | None:
+def iterations_of(
+    recorded: Recorded, work: timeline.Operations, named_step: str | None
+) -> repetitions.Iterations | None:
     """The iterations of a process: the profiler's own steps, else marks that repeat, else kernels that repeat.
 
     Args:
@@ -195,31 +174,32 @@ def iterations_of(recorded: Recorded, work: Operations, named_step: str | None) 
     """
     if named_step is None and recorded.steps is not None:
         return recorded.steps
-    launched = LaunchedWork(work.launches(), work.duration)
-    iterations = iterations_by_marks(recorded.marks, launched, named_step=named_step)
+    launched = repetitions.LaunchedWork(work.launches(), work.duration)
+    iterations = repetitions.iterations_by_marks(recorded.marks, launched, named_step=named_step)
     if iterations is None and named_step is not None:
-        iterations = iterations_by_marks(recorded.marks, launched)
+        iterations = repetitions.iterations_by_marks(recorded.marks, launched)
     if iterations is not None:
         return iterations
     calls = recorded.calls()
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
     optimizers, autotuners = (
-        [code for code, name in enumerate(recorded.names) if is_one(name)] for is_one in (is_optimizer, is_autotuner)
+        [code for code, name in enumerate(recorded.names) if is_one(name)]
+        for is_one in (repetitions.is_optimizer, repetitions.is_autotuner)
     )
-    kernels = without_trials(_own_kernels(recorded, work), autotuners)
+    kernels = repetitions.without_trials(_own_kernels(recorded, work), autotuners)
     if work.way is None:
-        return iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=work.launches)
-    from_gpu, to_gpu = (work.launches(work.way == way) for way in (FROM_GPU, TO_GPU))
-    return iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=work.launches)
+        return repetitions.iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=work.launches)
+    from_gpu, to_gpu = (work.launches(work.way == way) for way in (timeline.FROM_GPU, timeline.TO_GPU))
+    return repetitions.iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=work.launches)
 
 
-def _own_kernels(recorded: Recorded, work: Operations) -> Kernels:
-    own = work.category == KERNEL
+def _own_kernels(recorded: Recorded, work: timeline.Operations) -> repetitions.Kernels:
+    own = work.category == timeline.KERNEL
     # NCCL's come where a bucket is full
     kernels = np.flatnonzero(
-        own if 2 * int(own.sum()) > int((work.category != MEMORY).sum()) else work.category != MEMORY
+        own if 2 * int(own.sum()) > int((work.category != timeline.MEMORY).sum()) else work.category != timeline.MEMORY
     )
-    return Kernels(
+    return repetitions.Kernels(
         recorded.gpu_name[kernels],
         work.start[kernels],
         recorded.duration[kernels],
@@ -246,7 +226,7 @@ def launch_times(correlation_ids: IntArray, keys: IntArray, starts: IntArray) ->
 
 def marks_by_name(
     names: Sequence[str], threads: Sequence[Any], starts: IntArray, ends: IntArray, launching: set[Any] | None = None
-) -> list[Marks]:
+) -> list[repetitions.Marks]:
     """Ranges as marks by name and thread; numbers in names do not count.
 
     Args:
@@ -257,7 +237,7 @@ def marks_by_name(
         launching: The threads that make CUDA calls; None: all do, as far as is known.
     """
     rows_by_name: dict[tuple[str, Any], list[int]] = {}
-    generics = {name: name_without_numbers(name) for name in dict.fromkeys(names)}
+    generics = {name: repetitions.name_without_numbers(name) for name in dict.fromkeys(names)}
     for index, (name, thread) in enumerate(zip(names, threads, strict=True)):
         rows_by_name.setdefault((generics[name], thread), []).append(index)
     marks = []
@@ -266,28 +246,28 @@ def marks_by_name(
         exact_names = {names[n] for n in rows}
         launches = launching is None or thread in launching
         marks.append(
-            Marks(
+            repetitions.Marks(
                 exact_names.pop() if len(exact_names) == 1 else name, starts[rows][order], ends[rows][order], launches
             )
         )
     return marks
 
 
-def _only_device(work: Operations) -> int | None:
+def _only_device(work: timeline.Operations) -> int | None:
     device = int(work.device[0])
     return device if device >= 0 and bool((work.device == device).all()) else None
 
 
-def _by_phase(recorded: Recorded, work: Operations, phases: Phased) -> list[Row]:
+def _by_phase(recorded: Recorded, work: timeline.Operations, phases: timeline.Phased) -> list[Row]:
     names = recorded.names
-    has_sizes = bool((recorded.size[work.category == MEMORY] >= 0).all())
+    has_sizes = bool((recorded.size[work.category == timeline.MEMORY] >= 0).all())
     devices, device = np.unique(work.device, return_inverse=True)
     origins: list[Row] = [{"device": number} if number >= 0 else {} for number in devices.tolist()]
     groups = Groups.from_durations(
         recorded.gpu_name * 4 + recorded.gpu_kind,
         recorded.duration,
-        device * len(PHASES) + phases.phase_codes(work.launches()),
-        len(devices) * len(PHASES),
+        device * len(timeline.PHASES) + phases.phase_codes(work.launches()),
+        len(devices) * len(timeline.PHASES),
         np.maximum(recorded.size, 0),
     )
 
@@ -301,7 +281,7 @@ def _by_phase(recorded: Recorded, work: Operations, phases: Phased) -> list[Row]
         )
 
     rows = _phase_rows("gpu_summary", origins, groups, lambda key: divmod(key, 4), operation_row)
-    talk = [nccl_operation(name) for name in names]
+    talk = [timeline.nccl_operation(name) for name in names]
     rows += _phase_rows(
         "communication", origins, groups, lambda key: talk[key // 4] if key % 4 == 0 else None,
         lambda name, durations: {"kind": "nccl", "name": name, "short_name": name}
@@ -309,7 +289,7 @@ def _by_phase(recorded: Recorded, work: Operations, phases: Phased) -> list[Row]
     )  # fmt: skip
     if len(recorded.call_name):
         of_calls = Groups.from_durations(
-            recorded.call_name, recorded.call_duration, phases.phase_codes(recorded.call_start), len(PHASES)
+            recorded.call_name, recorded.call_duration, phases.phase_codes(recorded.call_start), len(timeline.PHASES)
         )
         rows += _phase_rows(
             "api_summary", [{}], of_calls, lambda key: names[key],
@@ -327,7 +307,9 @@ def _phase_rows(
 ) -> list[Row]:
     """The rows of a summary by phase and device."""
     return [
-        origins[part // len(PHASES)] | {"phase": PHASES[part % len(PHASES)], "summary": summary} | make(name, durations)
+        origins[part // len(timeline.PHASES)]
+        | {"phase": timeline.PHASES[part % len(timeline.PHASES)], "summary": summary}
+        | make(name, durations)
         for part, names in groups.by_part(label).items()
         for name, durations in names.items()
     ]

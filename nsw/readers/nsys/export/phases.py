@@ -11,6 +11,7 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, Collected, TableFault, process_of
+from nsw.readers.timeline import phases as timeline
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
 from nsw.readers.timeline.columns import (
     GrowingColumn,
@@ -34,28 +35,11 @@ from nsw.readers.timeline.iterations import (
     numbered_layer,
     without_trials,
 )
-from nsw.readers.timeline.phases import (
-    COMMUNICATION,
-    FROM_GPU,
-    MEMORIES,
-    MEMORY,
-    ON_GPU,
-    PHASES,
-    SETUP,
-    TO_GPU,
-    Operations,
-    Phased,
-    Timeline,
-    assumed_launches,
-    shared_warmup,
-    split_phases,
-)
-from nsw.readers.timeline.phases import KERNEL as COMPUTE
 from nsw.readers.timeline.statistics import Groups, IntArray
 from nsw.tables import Row
 
-UNPHASED: Final = len(PHASES)  # the phase of a process without iterations
-PARTS: Final = len(PHASES) + 1  # phases that a row can have, `UNPHASED` among them
+UNPHASED: Final = len(timeline.PHASES)  # the phase of a process without iterations
+PARTS: Final = len(timeline.PHASES) + 1  # phases that a row can have, `UNPHASED` among them
 _NO_STEPS: Final = frozenset({"NCCL", "MPI"})  # domains in which libraries mark their own calls
 _CANDIDATES: Final = 64  # marks of most time
 _MAX_NAMES: Final = 8  # names of ranges in a warning
@@ -78,8 +62,8 @@ class Split:
     hosts: list[int] = field(
         default_factory=list
     )  # places of those without GPU work, such as a launcher: all is set-up
-    phased: dict[int, Phased] = field(default_factory=dict)  # by place in `processes`
-    work: dict[int, Operations] = field(default_factory=dict)
+    phased: dict[int, timeline.Phased] = field(default_factory=dict)  # by place in `processes`
+    work: dict[int, timeline.Operations] = field(default_factory=dict)
     delays: dict[str, IntArray] = field(default_factory=dict)  # by table: ns from the launch to the start of each row
     layers: dict[int, str] = field(default_factory=dict)  # of those whose layers repeat: what these are called
     repetitions: dict[int, int] = field(default_factory=dict)  # of processes without phases: how often kernels repeat
@@ -111,7 +95,7 @@ class Split:
         indices = _process_indices(self, collected, column)
         codes = np.full(len(start), UNPHASED, np.int8)
         if len(self.processes) > 1:
-            codes[np.isin(indices, self.hosts)] = SETUP
+            codes[np.isin(indices, self.hosts)] = timeline.SETUP
         for rows in row_slices(len(start)):
             times = start[rows] if delay is None else start[rows] - delay[rows]
             for index, phases in self.phased.items():
@@ -125,7 +109,7 @@ class Split:
 
 def phase_name(part: int) -> str | None:
     """The word for the phase of a part; None where its process has no iterations."""
-    return (*PHASES, None)[part % PARTS]
+    return (*timeline.PHASES, None)[part % PARTS]
 
 
 def phase_groups(collected: Collected, split: Split, column: str, sizes: IntArray | None = None) -> Groups:
@@ -204,13 +188,17 @@ def split_by_iterations(
             if layers := _repeated_layers(result, index, ranges, iterations):
                 result.layers[index], iterations = layers, None
         if iterations is not None:
-            result.phased[index] = split_phases(work, iterations, warmup)
+            result.phased[index] = timeline.split_phases(work, iterations, warmup)
         elif has_kernels:
             result.repetitions[index] = count_rare_repetitions(_process_kernels(result, gpu, index))
-    together = shared_warmup(list(result.phased.values())) if warmup is None and len(result.phased) > 1 else None
+    together = (
+        timeline.shared_warmup(list(result.phased.values())) if warmup is None and len(result.phased) > 1 else None
+    )
     if together is not None:
         result.phased = {
-            p: phases if phases.warmup == together else split_phases(result.work[p], phases.iterations, together)
+            p: phases
+            if phases.warmup == together
+            else timeline.split_phases(result.work[p], phases.iterations, together)
             for p, phases in result.phased.items()
         }
     if missing is not None:
@@ -278,27 +266,29 @@ def _launch_delays(split: Split, collected: Collected, calls: Collected | None) 
         for index in range(len(split.processes)):
             if len(launches[_process_rows(split, calls, index, "globalTid")]):
                 rows = _process_rows(split, collected, index)
-                launched[rows] = assumed_launches(launched[rows], start[rows], unknown[rows])
+                launched[rows] = timeline.assumed_launches(launched[rows], start[rows], unknown[rows])
         delay = narrowest_copy(start - launched)
     return delay
 
 
-def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> Operations:
-    columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in Operations.__slots__]
+def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int]) -> timeline.Operations:
+    columns: list[list[IntArray]] = [[np.empty(0, np.int64)] for _ in timeline.Operations.__slots__]
     for table, collected in gpu.items():
         rows = _process_rows(split, collected, index)
         start = collected.columns["start"][rows]
-        categories = constant_column(np.int8(MEMORY if table in (MEMCPY, MEMSET) else COMPUTE), len(start))
+        categories = constant_column(
+            np.int8(timeline.MEMORY if table in (MEMCPY, MEMSET) else timeline.KERNEL), len(start)
+        )
         if table == KERNEL and nccl:
             categories = categories.copy()
-            categories[np.isin(collected.keys[rows], list(nccl))] = COMMUNICATION
+            categories[np.isin(collected.keys[rows], list(nccl))] = timeline.COMMUNICATION
         described = collected.durations, split.delays[table], _devices(collected), *_operation_details(collected)
         values = [start, *(select_rows(column, rows, len(start)) for column in described)]
         values.insert(4, categories)
         for column, part in zip(columns, values, strict=True):
             column.append(part)
     start, *rest = (c[1:] if len(c) > 1 else c for c in columns)
-    work = Operations(_joined(start, np.int64), *map(_joined, rest))
+    work = timeline.Operations(_joined(start, np.int64), *map(_joined, rest))
     at = 0
     for table, collected in gpu.items() if len(split.processes) == 1 else ():  # no column is in memory twice
         rows = slice(at, at := at + len(collected.keys))
@@ -318,8 +308,8 @@ def _devices(collected: Collected) -> IntArray:
     return column_of_codes(collected.distinct["deviceId"], collected.codes["deviceId"])
 
 
-_WAYS: Final = {1: TO_GPU, 2: FROM_GPU, 8: ON_GPU}  # by copyKind
-_UNIFIED: Final = {11: TO_GPU, 12: FROM_GPU}
+_WAYS: Final = {1: timeline.TO_GPU, 2: timeline.FROM_GPU, 8: timeline.ON_GPU}  # by copyKind
+_UNIFIED: Final = {11: timeline.TO_GPU, 12: timeline.FROM_GPU}
 
 
 def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
@@ -332,12 +322,12 @@ def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
         way, memory = absent.copy(), absent.copy()
         for kind, code in (*_WAYS.items(), *_UNIFIED.items()):
             way[collected.keys == kind] = code
-        for code, column in ((TO_GPU, "srcKind"), (FROM_GPU, "dstKind")):
+        for code, column in ((timeline.TO_GPU, "srcKind"), (timeline.FROM_GPU, "dstKind")):
             if column in columns:
                 copied = way == code
-                memory[copied & (columns[column] == 0)] = MEMORIES.index("pageable")
-                memory[copied & (columns[column] == 1)] = MEMORIES.index("pinned")
-        memory[np.isin(collected.keys, list(_UNIFIED))] = MEMORIES.index("managed")
+                memory[copied & (columns[column] == 0)] = timeline.MEMORIES.index("pageable")
+                memory[copied & (columns[column] == 1)] = timeline.MEMORIES.index("pinned")
+        memory[np.isin(collected.keys, list(_UNIFIED))] = timeline.MEMORIES.index("managed")
     stream, blocks = columns.get("streamId", absent), columns.get("blocks", absent)
     return columns.get("bytes", absent), way, memory, stream, blocks, kernel
 
@@ -408,14 +398,14 @@ def _repeated_layers(split: Split, index: int, ranges: Ranges | None, iterations
 
 
 def _wait_and_copy_times(
-    made: Split, work: Operations, index: int, host: HostCalls | None
+    made: Split, work: timeline.Operations, index: int, host: HostCalls | None
 ) -> tuple[list[IntArray], IntArray | None]:
     """When a process waits for its GPU and copies from it; when it copies to it."""
     calls = _calls_of(made.processes[index], host)
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
     if work.way is None:
         return waits, None
-    return [*waits, work.launches(work.way == FROM_GPU)], work.launches(work.way == TO_GPU)
+    return [*waits, work.launches(work.way == timeline.FROM_GPU)], work.launches(work.way == timeline.TO_GPU)
 
 
 def _process_kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:
@@ -483,7 +473,7 @@ def process_timelines(
     ranges: Ranges | None,
     contexts: Mapping[int | None, Sequence[int]],
     host: HostCalls | None = None,
-) -> list[Timeline]:
+) -> list[timeline.Timeline]:
     """Those of the processes that have phases or GPU work.
 
     Args:
@@ -495,7 +485,7 @@ def process_timelines(
     """
     spans = {index: _process_span(made, index, work, calls, ranges) for index, work in made.work.items()}
     return [
-        Timeline(
+        timeline.Timeline(
             {"pid": made.processes[index]}, work, span, made.phased.get(index), made.repetitions.get(index, 0),
             contexts.get(made.processes[index], ()), _calls_of(made.processes[index], host), made.layers.get(index, ""),
         )
@@ -524,7 +514,7 @@ def _calls_of(process: int | None, host: HostCalls | None) -> Calls | None:
 
 
 def _process_span(
-    split: Split, index: int, work: Operations, calls: Collected | None, ranges: Ranges | None
+    split: Split, index: int, work: timeline.Operations, calls: Collected | None, ranges: Ranges | None
 ) -> tuple[int, int] | None:
     """The first and the last time of a process in the report."""
     times: list[int] = []

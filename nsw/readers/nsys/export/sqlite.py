@@ -18,17 +18,7 @@ import numpy as np
 
 from nsw.profilers.files_of_one_recording import recording_files_from
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nsys.export.source import (
-    DURATION,
-    NULL,
-    TEXT,
-    Batch,
-    Contradictions,
-    SplicedSource,
-    TableFault,
-    Vocabulary,
-    with_duration,
-)
+from nsw.readers.nsys.export import source as export
 from nsw.readers.nsys.export.sqlite_pages import NotPlainError, plain_batches
 from nsw.readers.nsys.export.tables import fill_report
 from nsw.readers.nsys.reduce_export import PACKED, PACKED_TABLES, RISING
@@ -80,8 +70,8 @@ def read(path: Path, options: Options) -> Report:
         for source in sources:
             if source.path.stat().st_size <= _CHECKED and (found := source.check()):
                 report.error(f"the database is damaged: {found}", fix=_AGAIN)
-        fill_report(report, sources[0] if len(sources) == 1 else SplicedSource(sources), options)
-    except TableFault as fault:
+        fill_report(report, sources[0] if len(sources) == 1 else export.SplicedSource(sources), options)
+    except export.TableFault as fault:
         report.error(f"a table of the export cannot be read: {fault}", fix=_AGAIN)
     except (sqlite3.Error, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"the database is damaged: {fault}", fix=_AGAIN)
@@ -108,13 +98,13 @@ class SqliteSource:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.vocabulary = Vocabulary()
-        self.contradictions = Contradictions()
+        self.vocabulary = export.Vocabulary()
+        self.contradictions = export.Contradictions()
         with closing(open_sqlite_read_only(path)) as connection:
             self._encoding = str(connection.execute("PRAGMA encoding").fetchone()[0])
             self.columns = _columns_by_table(connection)
 
-    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[Batch]:
+    def scan(self, table: str, columns: Sequence[str], *, text: str | None = None) -> Iterator[export.Batch]:
         """Yield integer columns in batches of rows, as `Source.scan` does.
 
         Args:
@@ -122,16 +112,16 @@ class SqliteSource:
             columns: Its integer columns; `DURATION` adds `start`, `end` and their difference (ns).
             text: A text column, whose codes become column `TEXT`; None: no texts.
         """
-        timed = ("start", "end") if DURATION in columns else ()
-        plain = list(dict.fromkeys([*(c for c in columns if c != DURATION), *timed]))
+        timed = ("start", "end") if export.DURATION in columns else ()
+        plain = list(dict.fromkeys([*(c for c in columns if c != export.DURATION), *timed]))
         select = _select_statement(table, plain, self.columns.get(table, frozenset()), text)
-        names = [*plain, *([TEXT] if text else [])]
+        names = [*plain, *([export.TEXT] if text else [])]
         if table not in self.columns:
             return
         for batch in self._batches(table, select, names):
             if not timed:
                 yield batch
-            elif len((sound := with_duration(table, batch, self.contradictions))["start"]):
+            elif len((sound := export.with_duration(table, batch, self.contradictions))["start"]):
                 yield sound
 
     def rows(self, table: str, columns: Sequence[str], *, at_most: int = 10_000) -> list[tuple[Any, ...]]:
@@ -152,7 +142,7 @@ class SqliteSource:
             with closing(open_sqlite_read_only(self.path)) as connection:
                 return connection.execute(f"{select} LIMIT ?", (at_most,)).fetchall()
         except (sqlite3.Error, UnicodeDecodeError) as fault:
-            raise TableFault(table, str(fault)) from fault
+            raise export.TableFault(table, str(fault)) from fault
 
     def strings(self, ids: Sequence[int]) -> dict[int, str]:
         """The texts of these ids, as `Source.strings` gives them; ids without text are noted as contradictions.
@@ -170,7 +160,7 @@ class SqliteSource:
                     query = f"SELECT id, value FROM StringIds WHERE id IN ({', '.join('?' * len(part))})"  # noqa: S608
                     texts.update((i, v) for i, v in connection.execute(query, part) if isinstance(v, str))
         except (sqlite3.Error, UnicodeDecodeError) as fault:
-            raise TableFault("StringIds", str(fault)) from fault
+            raise export.TableFault("StringIds", str(fault)) from fault
         self.contradictions.nameless.update(set(ids) - texts.keys())
         return texts
 
@@ -183,16 +173,16 @@ class SqliteSource:
             return str(fault)
         return None if found == "ok" else str(found).splitlines()[-1]
 
-    def _batches(self, table: str, select: str, names: list[str]) -> Iterator[Batch]:
-        if table in PACKED_TABLES and TEXT not in names and self._is_packed(table):
+    def _batches(self, table: str, select: str, names: list[str]) -> Iterator[export.Batch]:
+        if table in PACKED_TABLES and export.TEXT not in names and self._is_packed(table):
             yield from self._packed_batches(table, names)
             return
         done = 0
         try:
-            for plain in plain_batches(self.path, table, names) if TEXT not in names else ():
+            for plain in plain_batches(self.path, table, names) if export.TEXT not in names else ():
                 done += len(plain[names[0]])
                 yield plain
-            if TEXT not in names:
+            if export.TEXT not in names:
                 return
         except NotPlainError:
             select += f" LIMIT -1 OFFSET {done}"
@@ -201,13 +191,13 @@ class SqliteSource:
         for batch in _arrow_batches(sqlite_read_only_uri(self.path), table, select, rows=_BATCH):
             if batch.num_rows == 0:
                 continue
-            out: Batch = {}
+            out: export.Batch = {}
             for name, column in zip(names, batch.columns, strict=True):
-                if name == TEXT:
+                if name == export.TEXT:
                     texts, of_row = _distinct_and_codes(column)
                     out[name] = np.array(self.vocabulary.codes(map(self._decode_text, texts)), np.int64)[of_row]
                 elif column.type != pa.int64():
-                    raise TableFault(table, f"column {name} contains values that are not integers")
+                    raise export.TableFault(table, f"column {name} contains values that are not integers")
                 else:
                     out[name] = _integer_array(column)
             yield out
@@ -218,7 +208,7 @@ class SqliteSource:
             kind = connection.execute("SELECT type FROM pragma_table_info(?)", (table,)).fetchone()
         return bool(kind == (PACKED,))
 
-    def _packed_batches(self, table: str, names: Sequence[str]) -> Iterator[Batch]:
+    def _packed_batches(self, table: str, names: Sequence[str]) -> Iterator[export.Batch]:
         """The rows of a table as reduce_export.py packs them."""
         select = _select_statement(table, ["start", *names], self.columns[table], None)
         try:
@@ -226,17 +216,20 @@ class SqliteSource:
                 for cells in connection.execute(select):
                     yield _unpack_rows(names, cells)
         except (sqlite3.Error, ValueError, TypeError) as fault:
-            raise TableFault(table, str(fault)) from fault
+            raise export.TableFault(table, str(fault)) from fault
 
     def _decode_text(self, text: bytes) -> str | None:
         return None if text == _NO_TEXT else text.decode(self._encoding, errors="replace")
 
 
-def _unpack_rows(names: Sequence[str], cells: Sequence[bytes | None]) -> Batch:
+def _unpack_rows(names: Sequence[str], cells: Sequence[bytes | None]) -> export.Batch:
     """The columns of these names, from the cells of column `start` and of each of them."""
     start, *columns = map(_unpack_column, ("start", *names), cells)
     count = max(map(len, columns))
-    batch = {name: values if len(values) else np.full(count, NULL) for name, values in zip(names, columns, strict=True)}
+    batch = {
+        name: values if len(values) else np.full(count, export.NULL)
+        for name, values in zip(names, columns, strict=True)
+    }
     if "end" in batch and len(start):
         batch["end"] = batch["end"] + start
     if not count or {*map(len, batch.values())} != {count}:
@@ -308,7 +301,7 @@ def _arrow_batches(uri: str, table: str, select: str, *, rows: int) -> Iterator[
     except pa.ArrowMemoryError:  # not the table's fault
         raise
     except (manager.Error, pa.ArrowException, OSError) as fault:
-        raise TableFault(table, str(fault)) from fault
+        raise export.TableFault(table, str(fault)) from fault
 
 
 def _integer_array(column: pa.Array) -> IntArray:
@@ -321,7 +314,7 @@ def _integer_array(column: pa.Array) -> IntArray:
     values = np.frombuffer(data, np.int64, count + first)[first:]
     if column.null_count:
         bits = np.unpackbits(np.frombuffer(validity, np.uint8), count=first + count, bitorder="little")
-        values = np.where(bits[first:].view(np.bool_), values, NULL)
+        values = np.where(bits[first:].view(np.bool_), values, export.NULL)
     return values
 
 

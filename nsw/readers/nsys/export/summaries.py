@@ -13,26 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from nsw.readers.nsys import size_is_of_sent_bytes
+from nsw.readers.nsys.export import source as export
 from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.phases import PARTS, HostCalls, Split, phase_groups, phase_name
-from nsw.readers.nsys.export.source import (
-    DURATION,
-    GRAPH,
-    KERNEL,
-    MEMCPY,
-    MEMSET,
-    NULL,
-    RUNTIME,
-    Batch,
-    Collected,
-    Source,
-    TableFault,
-    checked_total,
-    collect_durations,
-    has_columns,
-    process_of,
-    require_integers,
-)
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.timeline.calls import LOCK, Calls, call_kinds, time_order
 from nsw.readers.timeline.columns import column_of_codes, many_rows
@@ -73,7 +56,7 @@ _DECOMPRESSION = "CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS"  # by an engine of its own
 class GpuTables:
     """The tables of GPU work by name, and of the kernels the names by key."""
 
-    collected: dict[str, Collected] = field(default_factory=dict)
+    collected: dict[str, export.Collected] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     mangled_of: dict[str, str | None] = field(default_factory=dict)
     blocks: dict[str, int] = field(default_factory=dict)  # of each kernel's largest launch
@@ -113,39 +96,39 @@ class GpuWork:
     decompressions: int = 0  # left out of all of these
 
 
-def gpu_tables(source: Source) -> GpuTables:
+def gpu_tables(source: export.Source) -> GpuTables:
     """Scan all GPU work."""
-    graph = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
+    graph = "graphId" if export.has_columns(source, export.GRAPH, "graphId") else "graphExecId"
     tables = GpuTables(copies=copy_labels(source))
-    name = "demangledName" if has_columns(source, KERNEL, "demangledName") else "shortName"
+    name = "demangledName" if export.has_columns(source, export.KERNEL, "demangledName") else "shortName"
     for table, key, more_columns in (
-        (KERNEL, name, ()),
-        (MEMCPY, "copyKind", ("bytes", "srcKind", "dstKind")),
-        (MEMSET, "deviceId", ("bytes",)),
-        (GRAPH, graph, ()),
+        (export.KERNEL, name, ()),
+        (export.MEMCPY, "copyKind", ("bytes", "srcKind", "dstKind")),
+        (export.MEMSET, "deviceId", ("bytes",)),
+        (export.GRAPH, graph, ()),
     ):
-        more = [column for column in ("streamId", *more_columns) if has_columns(source, table, column)]
-        has_grid = table == KERNEL and has_columns(source, table, *_GRID)
-        collected = collect_durations(
+        more = [column for column in ("streamId", *more_columns) if export.has_columns(source, table, column)]
+        has_grid = table == export.KERNEL and export.has_columns(source, table, *_GRID)
+        collected = export.collect_durations(
             source, table, key, distinct=("deviceId", "globalPid"), keep=("start", "correlationId", *more),
             derive={"blocks": (_GRID, _count_blocks)} if has_grid else None,
-            companion="mangledName" if table == KERNEL else None,
+            companion="mangledName" if table == export.KERNEL else None,
         )  # fmt: skip
         if collected is not None:
             tables.collected[table] = collected
-    if KERNEL in tables.collected:
-        mangled = {k: m for k, m in tables.collected[KERNEL].companions.items() if m != NULL}
-        keys = list(tables.collected[KERNEL].companions)
+    if export.KERNEL in tables.collected:
+        mangled = {k: m for k, m in tables.collected[export.KERNEL].companions.items() if m != export.NULL}
+        keys = list(tables.collected[export.KERNEL].companions)
         texts = source.strings([*keys, *mangled.values()])
         tables.names = {k: texts.get(k, f"string {k}") for k in keys}
         # of kernels that share a name the last one's; they differ where a report has a clone of one
-        tables.mangled_of = {tables.names[k]: texts.get(mangled.get(k, NULL)) for k in sorted(keys)}
-        _add_launch_details(tables, tables.collected[KERNEL])
+        tables.mangled_of = {tables.names[k]: texts.get(mangled.get(k, export.NULL)) for k in sorted(keys)}
+        _add_launch_details(tables, tables.collected[export.KERNEL])
     tables.decompressions = sum(len(b["start"]) for b in source.scan(_DECOMPRESSION, ["start"]))
     return tables
 
 
-def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
+def _add_launch_details(tables: GpuTables, kernels: export.Collected) -> None:
     """Add how many blocks each kernel has, and which kernel follows it on the GPU."""
     keys = np.array(sorted(kernels.companions))
     names = [tables.names[key] for key in keys.tolist()]
@@ -170,7 +153,7 @@ def _add_launch_details(tables: GpuTables, kernels: Collected) -> None:
         tables.successors[names[code]] = names[int(of_first[code].argmax())]
 
 
-def _count_blocks(batch: Batch) -> IntArray:
+def _count_blocks(batch: export.Batch) -> IntArray:
     """How many blocks of threads each kernel of a batch has."""
     x, y, z = (batch[axis] for axis in _GRID)
     return x * y * z
@@ -200,7 +183,7 @@ def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
             work.by_phase += [
                 origin | _summary_row(tables, table, name, durations) for name, durations in names.items()
             ]
-        if table == KERNEL:
+        if table == export.KERNEL:
             _add_communication(work, groups, tables, owner, owners, split)
     work.summary = with_shares(rows)
     graphs = [r for r in work.summary if r["kind"] == "graph"]
@@ -228,15 +211,15 @@ def _add_communication(
         ]
 
 
-def um_summary(source: Source) -> list[Row]:
+def um_summary(source: export.Source) -> list[Row]:
     """Unified Memory: migrations by direction, page faults of CPU and GPUs."""
-    copies = _unified_copies(source) if has_columns(source, MEMCPY, "copyKind", "bytes") else {}
+    copies = _unified_copies(source) if export.has_columns(source, export.MEMCPY, "copyKind", "bytes") else {}
     rows = [
         {
             "name": COPY_KINDS[kind].removeprefix("Unified "),
             "calls": len(sizes),
-            "total_bytes": float(checked_total(MEMCPY, sizes)),
-            "avg_bytes": checked_total(MEMCPY, sizes) / len(sizes),
+            "total_bytes": float(export.checked_total(export.MEMCPY, sizes)),
+            "avg_bytes": export.checked_total(export.MEMCPY, sizes) / len(sizes),
             "min_bytes": float(sizes.min()),
             "max_bytes": float(sizes.max()),
             "total_ns": float(durations.sum()),
@@ -247,21 +230,23 @@ def um_summary(source: Source) -> list[Row]:
     if cpu:
         rows.append({"name": "CPU page faults", "calls": sum(len(c) for c in cpu)})
     table = "CUDA_UM_GPU_PAGE_FAULT_EVENTS"
-    gpu = list(source.scan(table, ["numberOfPageFaults", DURATION]))
+    gpu = list(source.scan(table, ["numberOfPageFaults", export.DURATION]))
     if gpu:
         for batch in gpu:
-            require_integers(table, batch, "numberOfPageFaults", DURATION)
-        faults, took = (np.concatenate([b[c] for b in gpu]) for c in ("numberOfPageFaults", DURATION))
-        rows.append({"name": "GPU page faults", "calls": checked_total(table, faults), "total_ns": float(took.sum())})
+            export.require_integers(table, batch, "numberOfPageFaults", export.DURATION)
+        faults, took = (np.concatenate([b[c] for b in gpu]) for c in ("numberOfPageFaults", export.DURATION))
+        rows.append(
+            {"name": "GPU page faults", "calls": export.checked_total(table, faults), "total_ns": float(took.sum())}
+        )
     device_name = report_origin(source).gpu_name
     return [r | {"device_name": device_name} for r in rows]
 
 
-def _owner_columns(collected: Collected) -> dict[str, Any]:
+def _owner_columns(collected: export.Collected) -> dict[str, Any]:
     return {"pid": pid_of(collected, "globalPid"), "device": collected.shared_device()}
 
 
-def copy_labels(source: Source) -> dict[int, str]:
+def copy_labels(source: export.Source) -> dict[int, str]:
     """The words for each copyKind: those of the export where it has them."""
     rows = source.rows("ENUM_CUDA_MEMCPY_OPER", ["id", "label"])
     return COPY_KINDS | {i: t for i, t in rows if isinstance(i, int) and isinstance(t, str)}
@@ -269,44 +254,44 @@ def copy_labels(source: Source) -> dict[int, str]:
 
 def _name_of_key(tables: GpuTables, table: str) -> Callable[[int], str]:
     """The name of each key of a table."""
-    if table == KERNEL:
+    if table == export.KERNEL:
         return lambda key: tables.names.get(key, f"string {key}")
-    if table == MEMCPY:
+    if table == export.MEMCPY:
         return lambda key: f"[CUDA memcpy {tables.copies.get(key, f'kind {key}')}]"
-    return (lambda _: "[CUDA memset]") if table == MEMSET else (lambda key: f"[CUDA graph {key}]")
+    return (lambda _: "[CUDA memset]") if table == export.MEMSET else (lambda key: f"[CUDA graph {key}]")
 
 
-_KINDS = {KERNEL: "kernel", MEMCPY: "memcpy", MEMSET: "memset", GRAPH: "graph"}
+_KINDS = {export.KERNEL: "kernel", export.MEMCPY: "memcpy", export.MEMSET: "memset", export.GRAPH: "graph"}
 
 
 def _summary_row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
     from nsw.tables.names import short_name
 
     row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **duration_statistics(durations.values)}
-    if table == KERNEL:
+    if table == export.KERNEL:
         row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
         row |= {"blocks": tables.blocks.get(name), "successor": tables.successors.get(name)}
-    elif table != GRAPH:
+    elif table != export.GRAPH:
         row["total_bytes"] = None if durations.size is None else float(durations.size)
     return row
 
 
-def _byte_sizes(collected: Collected) -> IntArray | None:
+def _byte_sizes(collected: export.Collected) -> IntArray | None:
     if "bytes" not in collected.columns:
         return None
-    require_integers(collected.table, collected.columns, "bytes")
-    checked_total(collected.table, collected.columns["bytes"])
+    export.require_integers(collected.table, collected.columns, "bytes")
+    export.checked_total(collected.table, collected.columns["bytes"])
     return collected.columns["bytes"]
 
 
-def _unified_copies(source: Source) -> dict[int, tuple[IntArray, IntArray]]:
+def _unified_copies(source: export.Source) -> dict[int, tuple[IntArray, IntArray]]:
     """Sizes in bytes and durations in ns of the copies of Unified Memory, by their kind."""
     parts: dict[int, list[tuple[IntArray, IntArray]]] = {}
-    for batch in source.scan(MEMCPY, ["copyKind", "bytes", DURATION]):
-        require_integers(MEMCPY, batch, "copyKind", "bytes", DURATION)
+    for batch in source.scan(export.MEMCPY, ["copyKind", "bytes", export.DURATION]):
+        export.require_integers(export.MEMCPY, batch, "copyKind", "bytes", export.DURATION)
         for kind in _UNIFIED:
             if (selected := batch["copyKind"] == kind).any():
-                parts.setdefault(kind, []).append((batch["bytes"][selected], batch[DURATION][selected]))
+                parts.setdefault(kind, []).append((batch["bytes"][selected], batch[export.DURATION][selected]))
     return {
         kind: (np.concatenate([size for size, _ in batches]), np.concatenate([took for _, took in batches]))
         for kind, batches in parts.items()
@@ -324,14 +309,16 @@ _OPENMP = "OPENMP_EVENT_KIND_"  # a table each: parallel regions, work shares, w
 _MPI = ("MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
 
-def api_calls(source: Source) -> Collected | None:
+def api_calls(source: export.Source) -> export.Collected | None:
     """Scan the calls of the CUDA runtime and driver; None where there are none."""
-    return collect_durations(source, RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId"))
+    return export.collect_durations(
+        source, export.RUNTIME, "nameId", distinct=("globalTid",), keep=("start", "correlationId")
+    )
 
 
-def host_calls(source: Source, calls: Collected | None) -> HostCalls:
+def host_calls(source: export.Source, calls: export.Collected | None) -> HostCalls:
     """The calls of CUDA and of the system that tell what a host does while its GPU waits."""
-    system = collect_durations(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
+    system = export.collect_durations(source, "OSRT_API", "nameId", distinct=("globalTid",), keep=("start",))
     kept = [collected for collected in (calls, system) if collected is not None]
     callers = {} if calls is None else dict.fromkeys(calls.distinct["globalTid"])  # others only wait in the background
     parts, locking = [], np.empty(0, np.int64)
@@ -345,7 +332,7 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
             locking = threads[np.unique(thread[kinds == LOCK])]
         known = (kinds >= 0) & np.isin(threads, list(callers))[thread]
         rows = slice(None) if known.all() else np.flatnonzero(known)
-        processes = column_of_codes([process_of(v) for v in threads.tolist()], thread)[rows]
+        processes = column_of_codes([export.process_of(v) for v in threads.tolist()], thread)[rows]
         parts.append((collected.columns["start"][rows], collected.durations[rows], kinds[rows], processes))
     if calls is None:
         return HostCalls(None, np.empty(0, np.int64), locking)
@@ -355,7 +342,7 @@ def host_calls(source: Source, calls: Collected | None) -> HostCalls:
     return HostCalls(Calls(start, duration, kind), processes, locking)
 
 
-def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Row], list[Row]]:
+def api_summary(source: export.Source, calls: export.Collected, split: Split) -> tuple[list[Row], list[Row]]:
     """Summarise the calls of the CUDA runtime and driver by name; versions of one call (`_v3020`) are one row.
 
     Args:
@@ -386,9 +373,9 @@ def api_summary(source: Source, calls: Collected, split: Split) -> tuple[list[Ro
     return with_shares(rows), by_phase
 
 
-def osrt_summary(source: Source) -> list[Row]:
+def osrt_summary(source: export.Source) -> list[Row]:
     """Calls of the operating system's runtime."""
-    collected = collect_durations(source, "OSRT_API", "nameId", distinct=("globalTid",))
+    collected = export.collect_durations(source, "OSRT_API", "nameId", distinct=("globalTid",))
     if collected is None:
         return []
     pid = pid_of(collected, "globalTid")
@@ -398,20 +385,20 @@ def osrt_summary(source: Source) -> list[Row]:
     )
 
 
-def openacc_summary(source: Source) -> list[Row]:
+def openacc_summary(source: export.Source) -> list[Row]:
     """OpenACC events by construct, source file and line."""
     rows: list[Row] = []
     for table, kind in _OPENACC.items():
-        if has_columns(source, table, "start", "end", "nameId"):
+        if export.has_columns(source, table, "start", "end", "nameId"):
             rows += [r | {"kind": kind} for r in _construct_rows(source, table)]
     return with_shares(rows)
 
 
-def openmp_summary(source: Source) -> list[Row]:
+def openmp_summary(source: export.Source) -> list[Row]:
     """OpenMP events by name; two tables that give an event one name make one row."""
     values: dict[str, list[IntArray]] = {}
     for table in sorted(t for t in source.columns if t.startswith(_OPENMP)):
-        collected = collect_durations(source, table, "nameId")
+        collected = export.collect_durations(source, table, "nameId")
         if collected is None:
             continue
         for index, name in enumerate(_key_names(source, collected)):
@@ -419,7 +406,7 @@ def openmp_summary(source: Source) -> list[Row]:
     return with_shares([{"name": name, **duration_statistics(_join_sorted(parts))} for name, parts in values.items()])
 
 
-def mpi_summary(source: Source) -> tuple[list[Row], int]:
+def mpi_summary(source: export.Source) -> tuple[list[Row], int]:
     """MPI calls by name, with the bytes that were sent where MPI said so; without shares.
 
     Returns:
@@ -429,7 +416,7 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
     values: dict[str, list[IntArray]] = {}
     sizes: dict[str, int] = {}
     for table in _MPI:
-        collected = collect_durations(source, table, "textId", may_be_unended=True)
+        collected = export.collect_durations(source, table, "textId", may_be_unended=True)
         if collected is None:
             continue
         unended += collected.unended
@@ -450,40 +437,40 @@ def mpi_summary(source: Source) -> tuple[list[Row], int]:
     return rows, unended
 
 
-def pid_of(collected: Collected, column: str) -> int | None:
+def pid_of(collected: export.Collected, column: str) -> int | None:
     """The process id that all rows share; None when there are several.
 
     Args:
         collected: The rows of a table.
         column: The column of serialized global ids, one of those collected as `distinct`.
     """
-    pids = {None if v == NULL else process_of(v) for v in collected.distinct[column]}
+    pids = {None if v == export.NULL else export.process_of(v) for v in collected.distinct[column]}
     return pids.pop() if len(pids) == 1 else None
 
 
-def _key_names(source: Source, collected: Collected) -> list[str]:
+def _key_names(source: export.Source, collected: export.Collected) -> list[str]:
     """The name of each key; one that StringIds lacks stays apart from all others."""
     names = source.strings(collected.grouped.keys)
     return [names.get(key, f"string {key}") for key in collected.grouped.keys]
 
 
-def _construct_rows(source: Source, table: str) -> list[Row]:
+def _construct_rows(source: export.Source, table: str) -> list[Row]:
     constructs: dict[tuple[int, int, int], int] = {}
     keys: list[IntArray] = []
     durations: list[IntArray] = []
-    for batch in source.scan(table, ["nameId", "srcFile", "lineNo", DURATION]):
-        require_integers(table, batch, "nameId", DURATION)
+    for batch in source.scan(table, ["nameId", "srcFile", "lineNo", export.DURATION]):
+        export.require_integers(table, batch, "nameId", export.DURATION)
         triples = zip(*(batch[c].tolist() for c in ("nameId", "srcFile", "lineNo")), strict=True)
         keys.append(np.array([constructs.setdefault(t, len(constructs)) for t in triples], np.int64))
-        durations.append(batch[DURATION])
+        durations.append(batch[export.DURATION])
     if not keys:
         return []
-    texts = source.strings([i for name, file, _ in constructs for i in (name, file) if i != NULL])
+    texts = source.strings([i for name, file, _ in constructs for i in (name, file) if i != export.NULL])
     labels = [_construct_name(texts, *t) for t in constructs]
     try:
         grouped = group_by_key(np.concatenate(keys), np.concatenate(durations))
     except OverflowError as fault:
-        raise TableFault(table, str(fault)) from fault
+        raise export.TableFault(table, str(fault)) from fault
     merged = merge_by_label(grouped, [labels[k] for k in grouped.keys])
     return [{"name": name, **duration_statistics(values)} for name, values in merged.items()]
 
@@ -493,15 +480,15 @@ def _construct_name(texts: dict[int, str], name: int, file: int, line: int) -> s
     return f"{construct}@{texts[file]}:{line}" if file in texts else construct
 
 
-def _bytes_by_key(source: Source, table: str) -> dict[int, int]:
+def _bytes_by_key(source: export.Source, table: str) -> dict[int, int]:
     sizes: dict[int, int] = {}
-    if not has_columns(source, table, "size", "textId"):
+    if not export.has_columns(source, table, "size", "textId"):
         return sizes
     columns = ["textId", "size", "end"]
     for scanned in source.scan(table, columns):
-        batch = {name: values[scanned["end"] != NULL] for name, values in scanned.items()}
+        batch = {name: values[scanned["end"] != export.NULL] for name, values in scanned.items()}
         for key, size in zip(batch["textId"].tolist(), batch["size"].tolist(), strict=True):
-            if size != NULL:
+            if size != export.NULL:
                 sizes[key] = sizes.get(key, 0) + size
     return sizes
 
@@ -534,7 +521,7 @@ class Origin:
     gpu_name: str | None = None
 
 
-def fact_rows(source: Source) -> list[Row]:
+def fact_rows(source: export.Source) -> list[Row]:
     """One row a fact; GPU facts are a row a GPU (column `device`: CUDA's own number) where GPUs differ."""
     environment = _environment_values(source)
     rows = _gpu_fact_rows(source)
@@ -555,13 +542,13 @@ def fact_rows(source: Source) -> list[Row]:
     return rows
 
 
-def metadata(source: Source) -> dict[str, str]:
+def metadata(source: export.Source) -> dict[str, str]:
     """The export's own entries, whatever the table is called; empty before 2022."""
     pairs = source.rows("META_DATA_EXPORT", ["name", "value"]) or source.rows("EXPORT_META_DATA", ["name", "value"])
     return {n: v for n, v in pairs if isinstance(n, str) and isinstance(v, str)}
 
 
-def report_origin(source: Source) -> Origin:
+def report_origin(source: export.Source) -> Origin:
     """Host, rank and GPU name, each None where the report has none or several."""
     hosts = {v for n, v in _environment_values(source).items() if n == "Hostname" and v}
     ranks = {r for (r,) in source.rows("MPI_RANKS", ["rank"]) if isinstance(r, int)}
@@ -569,7 +556,7 @@ def report_origin(source: Source) -> Origin:
     return Origin(_single_or_none(hosts), _single_or_none(ranks), _single_or_none(gpus))
 
 
-def cuda_contexts(source: Source) -> dict[int | None, list[int]]:
+def cuda_contexts(source: export.Source) -> dict[int | None, list[int]]:
     """By process the devices on which it has a CUDA context; empty where the export does not tell."""
     found: dict[int | None, list[int]] = {}
     for process, device in source.rows("TARGET_INFO_CUDA_CONTEXT_INFO", ["processId", "deviceId"]):
@@ -582,13 +569,13 @@ def _single_or_none(values: set[Any]) -> Any:
     return next(iter(values)) if len(values) == 1 else None
 
 
-def _environment_values(source: Source) -> dict[str, str]:
+def _environment_values(source: export.Source) -> dict[str, str]:
     names = {*_ENVIRONMENT, "CudaDriverVersion"}
     rows = source.rows("TARGET_INFO_SYSTEM_ENV", ["name", "value"])
     return {n: v for n, v in rows if n in names and isinstance(v, str)}
 
 
-def _gpu_fact_rows(source: Source) -> list[Row]:
+def _gpu_fact_rows(source: export.Source) -> list[Row]:
     columns = ["name", "cuDevice", "computeMajor", "computeMinor", *(c for c, _, _ in _GPU_FIGURES)]
     gpus = source.rows("TARGET_INFO_GPU", columns)
     if not gpus:
@@ -631,7 +618,7 @@ def _number_fact(key: str, value: float, unit: str | None) -> Row:
 _MEMORY = ("pageable", "pinned", "device", "array", "managed", "device static", "managed static", "unknown")
 # column of the trace: column of the export
 _ID_COLUMNS = {"device": "deviceId", "context": "contextId", "stream": "streamId", "correlation": "correlationId"}
-_TIMES = {"start_ns": "start", "duration_ns": DURATION}
+_TIMES = {"start_ns": "start", "duration_ns": export.DURATION}
 _LAUNCH = {
     "grid_x": "gridX", "grid_y": "gridY", "grid_z": "gridZ", "block_x": "blockX", "block_y": "blockY",
     "block_z": "blockZ", "registers": "registersPerThread", "graph": "graphId", "graph_node": "graphNodeId",
@@ -640,7 +627,7 @@ _MOVED = {"bytes": "bytes", "graph_node": "graphNodeId"}
 _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dynamicSharedMemory"}
 
 
-def gpu_trace(source: Source, phases: Phases) -> pa.Table:
+def gpu_trace(source: export.Source, phases: Phases) -> pa.Table:
     """One row per operation on a GPU, sorted by start; the columns are those of the table `gpu_trace`."""
     parts = [
         *_kernel_trace(source, phases),
@@ -655,24 +642,24 @@ def gpu_trace(source: Source, phases: Phases) -> pa.Table:
     return table.set_column(index, table.schema.field(index), pa.repeat(pa.scalar(gpu, pa.string()), len(table)))
 
 
-def api_trace(source: Source, phases: Phases) -> pa.Table:
+def api_trace(source: export.Source, phases: Phases) -> pa.Table:
     """One row per call of the CUDA runtime and driver, sorted by start; names are those of api_summary."""
     from nsw.tables.names import api_name_without_version
 
-    def extra_columns(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: export.Batch) -> dict[str, Any]:
         return {
             "tid": _id_part(batch["globalTid"], 0),
             "name": _name_column(source, batch["nameId"], api_name_without_version),
         }
 
     columns = _TIMES | {"correlation": "correlationId", "return_value": "returnValue"}
-    return _join_by_start("api_trace", _trace_parts(source, RUNTIME, columns, ["nameId"], extra_columns, phases))
+    return _join_by_start("api_trace", _trace_parts(source, export.RUNTIME, columns, ["nameId"], extra_columns, phases))
 
 
-def _kernel_trace(source: Source, phases: Phases) -> list[pa.Table]:
+def _kernel_trace(source: export.Source, phases: Phases) -> list[pa.Table]:
     from nsw.tables.names import short_name
 
-    def extra_columns(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: export.Batch) -> dict[str, Any]:
         return {
             "kind": "kernel",
             "name": _name_column(source, batch["demangledName"], str),
@@ -681,76 +668,76 @@ def _kernel_trace(source: Source, phases: Phases) -> list[pa.Table]:
         }
 
     columns = _TIMES | _ID_COLUMNS | _LAUNCH | _SHARED
-    return _trace_parts(source, KERNEL, columns, ["demangledName", "mangledName"], extra_columns, phases)
+    return _trace_parts(source, export.KERNEL, columns, ["demangledName", "mangledName"], extra_columns, phases)
 
 
-def _copy_trace(source: Source, phases: Phases) -> list[pa.Table]:
+def _copy_trace(source: export.Source, phases: Phases) -> list[pa.Table]:
     labels = copy_labels(source)
     memory = dict(enumerate(_MEMORY))
 
-    def extra_columns(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: export.Batch) -> dict[str, Any]:
         names = _spell_distinct(batch["copyKind"], lambda k: f"[CUDA memcpy {labels.get(k, f'kind {k}')}]")
         return {
             "kind": "memcpy",
             "name": names,
             "short_name": names,
-            "bytes_per_s": _bytes_per_second(batch["bytes"], batch[DURATION]),
+            "bytes_per_s": _bytes_per_second(batch["bytes"], batch[export.DURATION]),
             "src_memory": _spell_distinct(batch["srcKind"], memory.get),
             "dst_memory": _spell_distinct(batch["dstKind"], memory.get),
         }
 
     return _trace_parts(
-        source, MEMCPY, _TIMES | _ID_COLUMNS | _MOVED, ["copyKind", "srcKind", "dstKind"], extra_columns, phases
+        source, export.MEMCPY, _TIMES | _ID_COLUMNS | _MOVED, ["copyKind", "srcKind", "dstKind"], extra_columns, phases
     )
 
 
-def _memset_trace(source: Source, phases: Phases) -> list[pa.Table]:
-    def extra_columns(batch: Batch) -> dict[str, Any]:
+def _memset_trace(source: export.Source, phases: Phases) -> list[pa.Table]:
+    def extra_columns(batch: export.Batch) -> dict[str, Any]:
         return {
             "kind": "memset",
             "name": "[CUDA memset]",
             "short_name": "[CUDA memset]",
-            "bytes_per_s": _bytes_per_second(batch["bytes"], batch[DURATION]),
+            "bytes_per_s": _bytes_per_second(batch["bytes"], batch[export.DURATION]),
             "dst_memory": _spell_distinct(batch["memKind"], dict(enumerate(_MEMORY)).get),
         }
 
-    return _trace_parts(source, MEMSET, _TIMES | _ID_COLUMNS | _MOVED, ["memKind"], extra_columns, phases)
+    return _trace_parts(source, export.MEMSET, _TIMES | _ID_COLUMNS | _MOVED, ["memKind"], extra_columns, phases)
 
 
-def _graph_trace(source: Source, phases: Phases) -> list[pa.Table]:
-    key = "graphId" if has_columns(source, GRAPH, "graphId") else "graphExecId"
+def _graph_trace(source: export.Source, phases: Phases) -> list[pa.Table]:
+    key = "graphId" if export.has_columns(source, export.GRAPH, "graphId") else "graphExecId"
 
-    def extra_columns(batch: Batch) -> dict[str, Any]:
+    def extra_columns(batch: export.Batch) -> dict[str, Any]:
         names = _spell_distinct(batch[key], lambda k: f"[CUDA graph {k}]")
         return {"kind": "graph", "name": names, "short_name": names}
 
-    return _trace_parts(source, GRAPH, _TIMES | _ID_COLUMNS | {"graph": key}, [], extra_columns, phases)
+    return _trace_parts(source, export.GRAPH, _TIMES | _ID_COLUMNS | {"graph": key}, [], extra_columns, phases)
 
 
 def _trace_parts(
-    source: Source,
+    source: export.Source,
     table: str,
     columns: Mapping[str, str],
     extra: list[str],
-    extra_columns: Callable[[Batch], dict[str, Any]],
+    extra_columns: Callable[[export.Batch], dict[str, Any]],
     phases: Phases,
 ) -> list[pa.Table]:
     """The table's rows: `columns` renamed, what `extra_columns` makes of a batch, each row's process and phase."""
-    if not has_columns(source, table, "start", "end"):
+    if not export.has_columns(source, table, "start", "end"):
         return []
-    name, owner = ("api_trace", "globalTid") if table == RUNTIME else ("gpu_trace", "globalPid")
+    name, owner = ("api_trace", "globalTid") if table == export.RUNTIME else ("gpu_trace", "globalPid")
     out: list[pa.Table] = []
     codes, done = phases(table), 0
     for batch in source.scan(table, [*dict.fromkeys([*columns.values(), owner, *extra])]):
-        require_integers(table, batch, "start" if "start" in batch else DURATION, DURATION)
+        export.require_integers(table, batch, "start" if "start" in batch else export.DURATION, export.DURATION)
         arrays = (
             {column: batch[export_column] for column, export_column in columns.items()}
             | {"pid": _id_part(batch[owner], 24)}
             | extra_columns(batch)
         )
         if codes is not None:
-            arrays["phase"] = _spell_distinct(codes[done : done + len(batch[DURATION])], phase_name)
-        done += len(batch[DURATION])
+            arrays["phase"] = _spell_distinct(codes[done : done + len(batch[export.DURATION])], phase_name)
+        done += len(batch[export.DURATION])
         out.append(_trace_table(name, arrays))
     return out
 
@@ -766,7 +753,7 @@ def _trace_table(name: str, columns: Mapping[str, Any]) -> pa.Table:
         value = columns.get(column.name)
         if isinstance(value, np.ndarray):
             arrays.append(
-                pa.array(value, mask=value == NULL).cast(column.type, safe=not pa.types.is_floating(column.type))
+                pa.array(value, mask=value == export.NULL).cast(column.type, safe=not pa.types.is_floating(column.type))
             )
         elif value is None or isinstance(value, str):
             arrays.append(pa.repeat(pa.scalar(value, column.type), rows))
@@ -784,9 +771,11 @@ def _join_by_start(name: str, parts: list[pa.Table]) -> pa.Table:
     return table.sort_by("start_ns")
 
 
-def _name_column(source: Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
-    texts = source.strings([i for i in np.unique(ids).tolist() if i != NULL])
-    return _spell_distinct(ids, lambda i: spell(texts[i]) if i in texts else (None if i == NULL else f"string {i}"))
+def _name_column(source: export.Source, ids: IntArray, spell: Callable[[str], str]) -> Any:
+    texts = source.strings([i for i in np.unique(ids).tolist() if i != export.NULL])
+    return _spell_distinct(
+        ids, lambda i: spell(texts[i]) if i in texts else (None if i == export.NULL else f"string {i}")
+    )
 
 
 def _spell_distinct(values: IntArray, spell: Callable[[int], str | None]) -> Any:
@@ -798,11 +787,11 @@ def _spell_distinct(values: IntArray, spell: Callable[[int], str | None]) -> Any
 
 
 def _id_part(ids: IntArray, shift: int) -> IntArray:
-    return np.where(ids == NULL, NULL, (ids >> shift) & 0xFFFFFF)
+    return np.where(ids == export.NULL, export.NULL, (ids >> shift) & 0xFFFFFF)
 
 
 def _bytes_per_second(sizes: IntArray, durations: IntArray) -> Any:
     import pyarrow as pa
 
-    has_speed = (sizes != NULL) & (durations > 0)
+    has_speed = (sizes != export.NULL) & (durations > 0)
     return pa.array(sizes / np.where(has_speed, durations, 1) * 1e9, mask=~has_speed)

@@ -14,22 +14,10 @@ from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.messages import find_known_message
 from nsw.readers.model import MOST_SHOWN, PHASE_TABLES, Options, Problem, Report
 from nsw.readers.nsys.export import nvtx, samples, summaries
+from nsw.readers.nsys.export import source as export
 from nsw.readers.nsys.export.cpu_samples import CPU_TABLES, cpu_record, cpu_tables
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import HostCalls, Split, process_timelines, relate_calls, split_by_iterations
-from nsw.readers.nsys.export.source import (
-    GRAPH,
-    KERNEL,
-    MEMCPY,
-    MEMSET,
-    NULL,
-    NVTX,
-    RUNTIME,
-    Collected,
-    Source,
-    TableFault,
-    has_columns,
-)
 from nsw.readers.timeline.gaps import USE_TABLES, use_tables
 from nsw.readers.timeline.phases import phase_tables
 from nsw.readers.timeline.statistics import with_shares
@@ -42,7 +30,7 @@ _DAMAGED = "export the report again, or copy the file again"
 _EVENTS = frozenset(TABLES) - {"facts"}
 
 
-def fill_report(report: Report, source: Source, options: Options) -> None:
+def fill_report(report: Report, source: export.Source, options: Options) -> None:
     """Fill a report from an export, table by table; a damaged table is left out and reported.
 
     Args:
@@ -51,9 +39,9 @@ def fill_report(report: Report, source: Source, options: Options) -> None:
         options: The tables to make and what is known of the run.
     """
     results: dict[str, Any] = {"split": Split()}
-    faults: dict[str, TableFault] = {}
+    faults: dict[str, export.TableFault] = {}
 
-    def run_makers(makers: Mapping[str, Callable[[Source], Any]]) -> None:
+    def run_makers(makers: Mapping[str, Callable[[export.Source], Any]]) -> None:
         """Make them two at a time, which takes a quarter less time: the drivers work outside Python's lock.
 
         What makers share is the source alone, whose docstring says why that is safe.
@@ -63,7 +51,7 @@ def fill_report(report: Report, source: Source, options: Options) -> None:
         for name, future in running.items():
             try:
                 results[name] = future.result()
-            except TableFault as fault:
+            except export.TableFault as fault:
                 faults[name] = fault
 
     run_makers(_first_makers(options))
@@ -89,13 +77,13 @@ def fill_report(report: Report, source: Source, options: Options) -> None:
 
 
 _PHASES = (*PHASE_TABLES, "gpu_metrics", *CPU_TABLES, *sorted(TRACES))  # what takes the phases to be known
-_OF_PHASES = frozenset({KERNEL, MEMCPY, MEMSET, GRAPH, RUNTIME, NVTX})
+_OF_PHASES = frozenset({export.KERNEL, export.MEMCPY, export.MEMSET, export.GRAPH, export.RUNTIME, export.NVTX})
 _NVTX = ("nvtx_summary", "nvtx_gpu_summary", "communication")
 
 
-def _first_makers(options: Options) -> dict[str, Callable[[Source], Any]]:
+def _first_makers(options: Options) -> dict[str, Callable[[export.Source], Any]]:
     """What must be made, the longest first."""
-    makers: dict[str, tuple[Callable[[Source], Any], tuple[str, ...]]] = {
+    makers: dict[str, tuple[Callable[[export.Source], Any], tuple[str, ...]]] = {
         "gpu": (summaries.gpu_tables, ("gpu_summary", "communication", "nvtx_gpu_summary", *_PHASES)),
         "nvtx": (lambda s: _nvtx_tables(s, options), (*_NVTX, *_PHASES)),
         "calls": (summaries.api_calls, ("api_summary", "nvtx_gpu_summary", *_PHASES)),
@@ -123,7 +111,7 @@ def _is_wanted(options: Options, table: str) -> bool:
     return options.wants(table, default=table not in TRACES)
 
 
-def _host_calls(source: Source, results: Mapping[str, Any], options: Options) -> HostCalls | None:
+def _host_calls(source: export.Source, results: Mapping[str, Any], options: Options) -> HostCalls | None:
     """What the hosts of the processes call, where the phases are wanted."""
     wanted = any(_is_wanted(options, t) for t in _PHASES) and results.get("gpu") is not None
     return summaries.host_calls(source, results.get("calls")) if wanted else None
@@ -151,19 +139,19 @@ def _split_phases(results: Mapping[str, Any], faults: Collection[str], options: 
     )
 
 
-def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Callable[[Source], Any]]:
+def _second_makers(results: Mapping[str, Any], options: Options) -> dict[str, Callable[[export.Source], Any]]:
     """What is made of the tables that were scanned, by phase where there are phases."""
     tables, calls = results.get("gpu", summaries.GpuTables()), results.get("calls")
     ranges, divided = results.get("nvtx", _Nvtx()).ranges, results["split"]
-    makers: dict[str, Callable[[Source], Any]] = {"work": lambda _: summaries.gpu_work(tables, divided)}
+    makers: dict[str, Callable[[export.Source], Any]] = {"work": lambda _: summaries.gpu_work(tables, divided)}
     if ranges is not None and options.wants("nvtx_gpu_summary"):
         makers["projected"] = lambda _: nvtx_gpu_summary(ranges, calls, tables.collected.values())
     if calls is not None:
         makers["api"] = lambda source: summaries.api_summary(source, calls, divided)
 
     def row_parts(table: str) -> Any:
-        collected = calls if table == RUNTIME else tables.collected.get(table)
-        column = "globalTid" if table == RUNTIME else "globalPid"
+        collected = calls if table == export.RUNTIME else tables.collected.get(table)
+        column = "globalTid" if table == export.RUNTIME else "globalPid"
         return divided.row_parts(collected, column) if collected is not None and divided.phased else None
 
     for name, trace in (("gpu_trace", summaries.gpu_trace), ("api_trace", summaries.api_trace)):
@@ -181,7 +169,7 @@ class _Nvtx:
     rank: int | None = None
 
 
-def _nvtx_tables(source: Source, options: Options) -> _Nvtx:
+def _nvtx_tables(source: export.Source, options: Options) -> _Nvtx:
     ranges = nvtx.nvtx_ranges(source)
     if ranges is None:
         return _Nvtx()
@@ -217,7 +205,8 @@ def _assemble_tables(report: Report, results: Mapping[str, Any], options: Option
             every=_is_wanted(options, "iteration_trace"),
         ),
         "gpu_metrics": samples.gpu_metric_rows(
-            *sampled, kernels=gpu.collected.get(KERNEL), names=gpu.names, split=results["split"], ranges=marked.ranges
+            *sampled, kernels=gpu.collected.get(export.KERNEL), names=gpu.names, split=results["split"],
+            ranges=marked.ranges,
         ),
         **(
             cpu_tables(results["cpu"], processes, every=_is_wanted(options, "cpu_trace")) if "cpu" in results else {}
@@ -234,22 +223,22 @@ def _assemble_tables(report: Report, results: Mapping[str, Any], options: Option
     report.tables.update({name: results[name] for name in TRACES if name in results and len(results[name])})
 
 
-def _related_tables(results: Mapping[str, Any]) -> list[Collected]:
+def _related_tables(results: Mapping[str, Any]) -> list[export.Collected]:
     """The calls and the work of the GPUs, which share correlation ids."""
     tables = (results.get("calls"), *results.get("gpu", summaries.GpuTables()).collected.values())
     return [collected for collected in tables if collected is not None]
 
 
-def _count_unrelated(source: Source, results: Mapping[str, Any]) -> int:
+def _count_unrelated(source: export.Source, results: Mapping[str, Any]) -> int:
     """How many calls and operations have no correlation id where their table has such ids."""
     return sum(
-        int((collected.columns["correlationId"] == NULL).sum())
+        int((collected.columns["correlationId"] == export.NULL).sum())
         for collected in _related_tables(results)
-        if has_columns(source, collected.table, "correlationId")
+        if export.has_columns(source, collected.table, "correlationId")
     )
 
 
-def _report_contradictions(report: Report, source: Source, unrelated: int) -> None:
+def _report_contradictions(report: Report, source: export.Source, unrelated: int) -> None:
     """Report what was met in the export that cannot be."""
     for table, rows in sorted(source.contradictions.backwards.items()):
         long = {(start, end) for start, end in rows if end - start > LONGEST_NS}
@@ -306,7 +295,7 @@ _NEEDED: Final = {
 }
 
 
-def unknown_shapes(source: Source) -> dict[str, Problem]:
+def unknown_shapes(source: export.Source) -> dict[str, Problem]:
     """An error for each table that has rows and lacks a column that reading it takes."""
     problems: dict[str, Problem] = {}
     for table, columns in sorted(source.columns.items()):
@@ -335,8 +324,11 @@ _IDLE = re.compile(
 )
 # nsys says this of each process, such as a launcher or a compiler; it is true of the report where no process has any.
 _EMPTY_TRACES = (
-    (re.compile(r"No CUDA events collected|CUDA profiling might have not been started"), (KERNEL, RUNTIME)),
-    (re.compile(r"No NVTX events collected"), (NVTX,)),
+    (
+        re.compile(r"No CUDA events collected|CUDA profiling might have not been started"),
+        (export.KERNEL, export.RUNTIME),
+    ),
+    (re.compile(r"No NVTX events collected"), (export.NVTX,)),
 )
 
 
@@ -344,7 +336,7 @@ _NOT_ALL = "Not all {} events might have been collected"
 _NONE = re.compile(r"No (.+) events collected")
 
 
-def diagnostic_problems(source: Source) -> list[Problem]:
+def diagnostic_problems(source: export.Source) -> list[Problem]:
     """Warnings and errors of DIAGNOSTIC_EVENT; those that differ only in numbers and quoted names are one.
 
     Of a process without events nsys says beside that not all of them might have been collected, which tells nothing.
@@ -372,10 +364,10 @@ def diagnostic_problems(source: Source) -> list[Problem]:
     return problems
 
 
-def _has_rows(source: Source, table: str) -> bool:
+def _has_rows(source: export.Source, table: str) -> bool:
     try:
         return bool(source.rows(table, ["start"], at_most=1))
-    except TableFault:
+    except export.TableFault:
         return False  # named where the table itself is read
 
 

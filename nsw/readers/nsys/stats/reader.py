@@ -11,24 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import problem_of_known_message
 from nsw.readers.model import Options, Report, Sample
+from nsw.readers.nsys.stats import reports
 from nsw.readers.nsys.stats import rows as make
 from nsw.readers.nsys.stats.grids import Grid, find_grids
-from nsw.readers.nsys.stats.reports import (
-    TABLES,
-    Kind,
-    Marks,
-    announced_name,
-    decide_marks,
-    have_units,
-    is_clipped,
-    kind_of,
-    name_of_file,
-    names_ranges,
-    parse_header,
-    table_name,
-    unknown_unit,
-    unread_reason,
-)
 from nsw.readers.nsys.stats.rows import Tally
 from nsw.readers.text.lines import lines_by_rank, text_lines
 from nsw.readers.text.quantities import Votes
@@ -116,10 +101,10 @@ def read(path: Path, options: Options) -> Report:
         report, replace(options, tables=requested | {*_TRACES}) if requested is not None and with_phases else options
     )
     votes, gaps = Votes(), _Gaps()
-    file_report = name_of_file(path.stem)
+    file_report = reports.name_of_file(path.stem)
     for rank, lines in lines_by_rank(text_lines(path)):
         collected.rank = rank
-        kind: Kind = "other"
+        kind: reports.Kind = "other"
         untitled = _Untitled(report)
         for grid in find_grids(lines):
             if isinstance(grid, tuple):
@@ -132,10 +117,10 @@ def read(path: Path, options: Options) -> Report:
                 continue
             if not _has_titles(report, grid):
                 continue
-            marks = decide_marks(grid.headers, (cells for _, cells in grid.rows), votes) or Marks()
-            grid.report = announced_name(grid.titles) or file_report
+            marks = reports.decide_marks(grid.headers, (cells for _, cells in grid.rows), votes) or reports.Marks()
+            grid.report = reports.announced_name(grid.titles) or file_report
             if grid.part == 0:
-                kind = kind_of(grid.headers, grid.titles, [cells[-1] for _, cells in grid.rows], grid.report)
+                kind = reports.kind_of(grid.headers, grid.titles, [cells[-1] for _, cells in grid.rows], grid.report)
                 _note_doubts(report, kind, grid)
             _note_faults(report, grid)
             _add_table(collected, kind, grid, marks)
@@ -157,7 +142,7 @@ def read(path: Path, options: Options) -> Report:
 
 def _has_titles(report: Report, grid: Grid) -> bool:
     """Whether a table has titles that tell its figures; an error of the report where it has none."""
-    if not have_units(grid.headers):
+    if not reports.have_units(grid.headers):
         report.error(
             "the titles of a table have no units (:nohdrunit): its rows are left out",
             line=grid.line,
@@ -178,10 +163,10 @@ class _Gaps:
         self._strange_units: dict[str, tuple[str, int]] = {}
         self.unread: dict[str, int] = {}  # the first line of a table of each style that is not read
 
-    def note_table(self, grid: Grid, marks: Marks) -> None:
+    def note_table(self, grid: Grid, marks: reports.Marks) -> None:
         """Take note of figures that cannot be read."""
         for header in grid.headers:
-            if (unit := unknown_unit(header)) is not None:
+            if (unit := reports.unknown_unit(header)) is not None:
                 self._strange_units.setdefault(unit, (header, grid.line))
         self._other_marks += [(text, grid.line) for text in marks.rejected]
 
@@ -237,7 +222,7 @@ class _Untitled:
         self._name = ""
 
 
-def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> None:
+def _add_table(collected: Collected, kind: reports.Kind, grid: Grid, marks: reports.Marks) -> None:
     """Hand the rows of one table over."""
     match kind:
         case "kernels":
@@ -253,7 +238,7 @@ def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> No
             collected.add_kernels(gpu, grid)
             collected.add_simple("api_summary", api, grid)
         case "api" | "osrt" | "openacc" | "openmp" | "nvtx" | "nvtx_gpu" | "mpi" | "um":
-            collected.add_simple(TABLES[kind], _SIMPLE[kind](grid, marks), grid)
+            collected.add_simple(reports.TABLES[kind], _SIMPLE[kind](grid, marks), grid)
         case "gpu_trace":
             collected.add_trace("gpu_trace", make.gpu_trace, grid, marks)
         case "api_trace":
@@ -266,7 +251,7 @@ def _add_table(collected: Collected, kind: Kind, grid: Grid, marks: Marks) -> No
         case "mpi_sizes":
             collected.add_messages(make.message_rows(grid, marks), grid)
         case "other":
-            collected.note_unread(grid.report or table_name(grid.titles, grid.headers), grid)
+            collected.note_unread(grid.report or reports.table_name(grid.titles, grid.headers), grid)
 
 
 def _note_line_outside_tables(report: Report, number: int, text: str) -> None:
@@ -280,9 +265,9 @@ def _note_line_outside_tables(report: Report, number: int, text: str) -> None:
         report.problems.append(problem)
 
 
-def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
+def _note_doubts(report: Report, kind: reports.Kind, grid: Grid) -> None:
     """What a table does not say of itself, and what was asked for that changes its names."""
-    names = {parse_header(header).name for header in grid.headers}
+    names = {reports.parse_header(header).name for header in grid.headers}
     if (
         kind == "nvtx"
         and grid.report is None
@@ -294,7 +279,7 @@ def _note_doubts(report: Report, kind: Kind, grid: Grid) -> None:
             line=grid.line,
             fix="leave the name of the file as nsys made it (..._nvtx_pushpop_sum.csv), or the lines before the table",
         )
-    if names_ranges(grid.titles):
+    if reports.names_ranges(grid.titles):
         report.warn(
             "the names of kernels begin with those of the NVTX ranges around them (option nvtx-name)",
             line=grid.line,
@@ -311,7 +296,7 @@ def _note_faults(report: Report, grid: Grid) -> None:
         report.warn(f"{lines} of it (damaged, or another program's): skipped", line=grid.stray[0])
         grid.stray.clear()  # the next part of the table has the same list
     rows = grid.rows if grid.style != "csv" else ()  # only columns have widths
-    clipped = [n for n, cells in rows if any(is_clipped(c) for c in cells[:-1])]
+    clipped = [n for n, cells in rows if any(reports.is_clipped(c) for c in cells[:-1])]
     if clipped:
         report.warn(
             "nsys cut numbers to the width of their column; they are absent here",
@@ -397,7 +382,9 @@ class Collected:
         if rows and not self._is_repeat(table, rows, grid):
             self._add_rows(table, rows, self._next_block(table, part=grid.part))
 
-    def add_trace(self, table: str, make: Callable[[Grid, Marks], pa.Table], grid: Grid, marks: Marks) -> None:
+    def add_trace(
+        self, table: str, make: Callable[[Grid, reports.Marks], pa.Table], grid: Grid, marks: reports.Marks
+    ) -> None:
         """Add the rows of a trace, which may be millions; they are made only where the table is wanted.
 
         Args:
@@ -419,7 +406,7 @@ class Collected:
             )
         self._chunks.setdefault(table, []).append(arrow_table)
 
-    def add_events(self, kind: Kind, grid: Grid, marks: Marks) -> None:
+    def add_events(self, kind: reports.Kind, grid: Grid, marks: reports.Marks) -> None:
         """Add the rows of a trace that is summed instead of kept.
 
         Args:
@@ -448,7 +435,7 @@ class Collected:
             self._finish_messages(grid, rows)
         self._report_repeats()
         for name, line in self._unread.items():
-            reason, fix = unread_reason(name)
+            reason, fix = reports.unread_reason(name)
             self._report.warn(f"not read: {name}; {reason}", line=line, fix=fix)
         self._report.tables.update({table: rows for table, rows in self._rows.items() if rows})
         for table, chunks in self._chunks.items():
@@ -550,7 +537,7 @@ class Collected:
 
 
 def _grid_name(grid: Grid) -> str:
-    return grid.report or table_name(grid.titles, grid.headers)
+    return grid.report or reports.table_name(grid.titles, grid.headers)
 
 
 def _names_and_calls(rows: list[Row]) -> frozenset[tuple[str, Any]]:

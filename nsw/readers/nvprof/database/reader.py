@@ -16,32 +16,7 @@ from shlex import quote
 from typing import Any, Final
 
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.nvprof.database.host_ranges import (
-    nvtx_gpu_summary,
-    nvtx_summary,
-    openacc_summary,
-    openmp_summary,
-    phase_tables,
-)
-from nsw.readers.nvprof.database.records import (
-    API,
-    COPY_KINDS,
-    HITS,
-    KERNELS,
-    MEMCPYS,
-    MEMORY_EVENTS,
-    MEMORY_KINDS,
-    TIMED,
-    Database,
-    counter_rows,
-    durations_sql,
-    function_rows,
-    integer_sql,
-    memory_trace_sql,
-    say_what_is_left_out,
-    say_what_lacks_columns,
-    trace_sql,
-)
+from nsw.readers.nvprof.database import host_ranges, records
 from nsw.readers.nvprof.vocabulary import SAMPLES, Api, Columns, Sampled, api_name
 from nsw.readers.timeline.statistics import with_shares
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only
@@ -62,7 +37,7 @@ def sniff(sample: Sample) -> int:
     if sample.head.startswith(SQLITE_MAGIC):
         if _contains_text(sample, "CREATE TABLE StringTable") and _contains_text(sample, _SIGN.decode()):
             return 95
-        if _contains_text(sample, f"CREATE TABLE {HITS}(") and _contains_text(sample, "CREATE TABLE profCall("):
+        if _contains_text(sample, f"CREATE TABLE {records.HITS}(") and _contains_text(sample, "CREATE TABLE profCall("):
             return 95
         return 40 if sample.suffix in {".nvvp", ".nvprof"} else 0
     if _is_session(sample):
@@ -91,37 +66,37 @@ def read(path: Path, options: Options) -> Report:
         return report
     try:
         with closing(open_sqlite_read_only(path)) as connection:
-            _fill_tables(Database(connection, report), options)
+            _fill_tables(records.Database(connection, report), options)
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as fault:  # its own messages quote the file's bytes
         report.error(f"damaged database: {fault}", fix="copy the file again, or profile again")
     return report
 
 
-def _fill_tables(database: Database, options: Options) -> None:
+def _fill_tables(database: records.Database, options: Options) -> None:
     """Make all tables that are wanted; a damaged table spoils itself alone."""
-    if not database.has("StringTable", "_id_", "value") and HITS not in database.columns:
+    if not database.has("StringTable", "_id_", "value") and records.HITS not in database.columns:
         database.report.error("a database without nvprof's tables")
         return
     # the tables of phases are made together, under the name of the first that is wanted
     names = [name for name in _MAKERS if options.wants(name, default=name not in TRACES)]
     for name in (*names, *options.phase_tables()[:1]):
         try:
-            tables = {name: _MAKERS[name](database)} if name in _MAKERS else phase_tables(database, options)
+            tables = {name: _MAKERS[name](database)} if name in _MAKERS else host_ranges.phase_tables(database, options)
             database.report.tables |= {n: rows for n, rows in tables.items() if len(rows) or n in _KEPT_EMPTY}
         except (sqlite3.Error, OverflowError, TypeError, ValueError) as fault:
             database.report.error(f"{name}: damaged database: {fault}", fix="copy the file again")
-    say_what_is_left_out(database)
-    say_what_lacks_columns(database)
+    records.say_what_is_left_out(database)
+    records.say_what_lacks_columns(database)
 
 
-def _gpu_summary(database: Database) -> list[Row]:
+def _gpu_summary(database: records.Database) -> list[Row]:
     rows: list[dict[str, Any]] = []
-    if source := database.union(KERNELS, "name"):
+    if source := database.union(records.KERNELS, "name"):
         for key, figures in _summaries_by_key(database, source, "name"):
             rows.append({"kind": "kernel", "name": database.text(key), **figures})
-    if source := database.union(MEMCPYS, "copyKind", "bytes"):
+    if source := database.union(records.MEMCPYS, "copyKind", "bytes"):
         for key, figures in _summaries_by_key(database, source, "copyKind", size="bytes"):
-            name = f"[CUDA memcpy {COPY_KINDS.get(key, 'Unknown')}]"
+            name = f"[CUDA memcpy {records.COPY_KINDS.get(key, 'Unknown')}]"
             rows.append({"kind": "memcpy", "name": name, **figures})
     if database.has("CUPTI_ACTIVITY_KIND_MEMSET", "start", "end", "bytes"):
         for _, figures in _summaries_by_key(database, "CUPTI_ACTIVITY_KIND_MEMSET", "0", size="bytes"):
@@ -133,12 +108,12 @@ def _gpu_summary(database: Database) -> list[Row]:
 
 
 def _summaries_by_key(
-    database: Database, table: str, key: str, size: str | None = None
+    database: records.Database, table: str, key: str, size: str | None = None
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     """For each key the columns of a summary row; operations without valid times are counted, not timed."""
     untimed = 0
     for name, calls, timed, total, low, high, avg, med, variance, amount in database.rows(
-        durations_sql(table, key, size)
+        records.durations_sql(table, key, size)
     ):
         untimed += calls - timed
         figures: dict[str, Any] = {
@@ -162,9 +137,9 @@ def _summaries_by_key(
         )
 
 
-def _api_summary(database: Database) -> list[Row]:
+def _api_summary(database: records.Database) -> list[Row]:
     rows: list[dict[str, Any]] = []
-    for table, api in API.items():
+    for table, api in records.API.items():
         if database.has(table, "cbid", "start", "end"):
             key = _call_key(database, table, api)
             rows += [
@@ -173,7 +148,7 @@ def _api_summary(database: Database) -> list[Row]:
     return with_shares(rows)
 
 
-def _call_key(database: Database, table: str, api: Api) -> str:
+def _call_key(database: records.Database, table: str, api: Api) -> str:
     """SQL that gives the variants of a call that have one name (cuMemAlloc, cuMemAlloc_v2) one callback id."""
     first: dict[str, int] = {}
     ids = [i for (i,) in database.rows(f"SELECT DISTINCT cbid FROM {table} ORDER BY 1") if isinstance(i, int)]  # noqa: S608
@@ -182,21 +157,21 @@ def _call_key(database: Database, table: str, api: Api) -> str:
     return f"CASE cbid {cases} ELSE cbid END" if cases else "cbid"
 
 
-def _um_summary(database: Database) -> list[Row]:
+def _um_summary(database: records.Database) -> list[Row]:
     table = _MEMORY
     needed = ("counterKind", "value", "start", "end", "srcId", "dstId")
     if not database.has(table, *needed):
         return []
     rows: list[dict[str, Any]] = []
-    value = integer_sql("value")
-    source, target = integer_sql("srcId"), integer_sql("dstId")
+    value = records.integer_sql("value")
+    source, target = records.integer_sql("srcId"), records.integer_sql("dstId")
     at = f"CASE WHEN counterKind = 1 THEN {target} WHEN counterKind <> 3 THEN {source} END"
     sql = (
         f"SELECT counterKind, {at} AS device, COUNT({value}), SUM({value}), MIN({value}), MAX({value}),"  # noqa: S608
-        f" SUM({TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
+        f" SUM({records.TIMED}) FROM {table} GROUP BY 1, 2 ORDER BY 2, 1"
     )
     for kind, device, count, amount, low, high, took in database.rows(sql):
-        event = MEMORY_EVENTS.get(kind, {"name": f"counter {kind}", "has_size": "", "has_time": ""})
+        event = records.MEMORY_EVENTS.get(kind, {"name": f"counter {kind}", "has_size": "", "has_time": ""})
         row: dict[str, Any] = {"device": device, "name": event["name"], "calls": count}
         if event["has_size"] and count:
             row |= {"total_bytes": amount, "avg_bytes": amount / count, "min_bytes": low, "max_bytes": high}
@@ -204,15 +179,15 @@ def _um_summary(database: Database) -> list[Row]:
     return rows
 
 
-def _gpu_trace(database: Database) -> TableData:
+def _gpu_trace(database: records.Database) -> TableData:
     columns = Columns("gpu_trace", _SHARED, _OWN_COLUMNS)
     parts = [
-        trace_sql(table, database.columns[table])
-        for table in (*KERNELS, *MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")
+        records.trace_sql(table, database.columns[table])
+        for table in (*records.KERNELS, *records.MEMCPYS, "CUPTI_ACTIVITY_KIND_MEMSET")
         if table in database.columns
     ]
     if database.has(_MEMORY, "counterKind", "value", "start", "end", "srcId", "dstId"):
-        parts.append(memory_trace_sql(_MEMORY))
+        parts.append(records.memory_trace_sql(_MEMORY))
     sql = " UNION ALL ".join(p for p in parts if p)
     if not sql:
         return []
@@ -230,20 +205,20 @@ def _gpu_trace(database: Database) -> TableData:
         columns.append(
             (
                 0, device, database.strings.get(names.get(device, -1)), kind, context, stream, *dimensions,
-                MEMORY_KINDS.get(src), MEMORY_KINDS.get(dst), text,
+                records.MEMORY_KINDS.get(src), records.MEMORY_KINDS.get(dst), text,
             ),
             (start - (first or 0) if valid else None, took, correlation, size, speed),
         )  # fmt: skip
     return columns.finish()
 
 
-def _api_trace(database: Database) -> TableData:
+def _api_trace(database: records.Database) -> TableData:
     columns = Columns("api_trace", ("block", "pid", "tid", "return_value"), ("start_ns", "duration_ns", "correlation"))
     needed = ("cbid", "start", "end", "processId", "threadId", "correlationId")
     parts = [
-        f"SELECT '{api}', {', '.join(map(integer_sql, needed))}, "  # noqa: S608
-        f"{integer_sql('returnValue') if database.has(table, 'returnValue') else 'NULL'} FROM {table}"
-        for table, api in API.items()
+        f"SELECT '{api}', {', '.join(map(records.integer_sql, needed))}, "  # noqa: S608
+        f"{records.integer_sql('returnValue') if database.has(table, 'returnValue') else 'NULL'} FROM {table}"
+        for table, api in records.API.items()
         if database.has(table, *needed)
     ]
     if not parts:
@@ -275,7 +250,7 @@ _OF_LINKS: Final = {"pcieGeneration": None, "linkWidth": None, "linkRate": "MT/s
 _OVERHEADS: Final = {1: "compiler", 1 << 16: "buffer_flush", 2 << 16: "instrumentation", 3 << 16: "resource"}
 
 
-def report_facts(database: Database) -> list[dict[str, Any]]:
+def report_facts(database: records.Database) -> list[dict[str, Any]]:
     """The version of the file, the GPUs and their links, what the profiler cost, clocks and temperatures."""
     return [
         *_version_facts(database),
@@ -286,35 +261,35 @@ def report_facts(database: Database) -> list[dict[str, Any]]:
     ]
 
 
-def _version_facts(database: Database) -> list[dict[str, Any]]:
+def _version_facts(database: records.Database) -> list[dict[str, Any]]:
     if not database.has("Version", "version"):
         return []
     versions = database.rows("SELECT version FROM Version")
     return [{"key": "nvprof_file_version", "value": float(v)} for (v,) in versions if isinstance(v, int)]
 
 
-def _gpu_facts(database: Database) -> list[dict[str, Any]]:
+def _gpu_facts(database: records.Database) -> list[dict[str, Any]]:
     if not database.has(_DEVICE, "id", "name"):
         return []
-    names = database.rows(f"SELECT {integer_sql('id')}, name FROM {_DEVICE} ORDER BY 1")  # noqa: S608  ours
+    names = database.rows(f"SELECT {records.integer_sql('id')}, name FROM {_DEVICE} ORDER BY 1")  # noqa: S608  ours
     fact_rows = [{"device": device, "key": "gpu_name", "text": database.text(name)} for device, name in names]
     for column, unit in _OF_GPUS.items():
         if database.has(_DEVICE, column):
-            sql = f"SELECT {integer_sql('id')}, {integer_sql(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours
+            sql = f"SELECT {records.integer_sql('id')}, {records.integer_sql(column)} FROM {_DEVICE} ORDER BY 1"  # noqa: S608  ours
             fact_rows += _query_facts(database, sql, f"gpu_{column}", unit)
     return fact_rows
 
 
-def _query_facts(database: Database, sql: str, key: str, unit: str | None) -> list[dict[str, Any]]:
+def _query_facts(database: records.Database, sql: str, key: str, unit: str | None) -> list[dict[str, Any]]:
     rows = database.rows(sql)
     return [{"device": d, "key": key, "unit": unit, "value": float(v)} for d, v in rows if v is not None]
 
 
-def _link_facts(database: Database) -> list[dict[str, Any]]:
+def _link_facts(database: records.Database) -> list[dict[str, Any]]:
     """Of the GPUs among the PCI devices; an id is bytes that begin with the GPU's number."""
     if not database.has(_PCIE, "type", "id", *_OF_LINKS):
         return []
-    columns = ", ".join(map(integer_sql, _OF_LINKS))
+    columns = ", ".join(map(records.integer_sql, _OF_LINKS))
     fact_rows = []
     for raw, *values in database.rows(f"SELECT id, {columns} FROM {_PCIE} WHERE type = {_GPU}"):  # noqa: S608  ours
         if not isinstance(raw, bytes) or len(raw) < 4:
@@ -326,11 +301,11 @@ def _link_facts(database: Database) -> list[dict[str, Any]]:
     return fact_rows
 
 
-def _overhead_facts(database: Database) -> list[dict[str, Any]]:
+def _overhead_facts(database: records.Database) -> list[dict[str, Any]]:
     """Time that the profiler took by kind: it is in the times of what it interrupted."""
     if not database.has(_OVERHEAD, "overheadKind", "start", "end"):
         return []
-    sql = f"SELECT overheadKind, SUM({TIMED}) FROM {_OVERHEAD} GROUP BY 1 ORDER BY 1"  # noqa: S608  ours
+    sql = f"SELECT overheadKind, SUM({records.TIMED}) FROM {_OVERHEAD} GROUP BY 1 ORDER BY 1"  # noqa: S608  ours
     return [
         {"key": f"profiler_overhead_{_OVERHEADS.get(kind, 'other')}", "unit": "ns", "value": float(took)}
         for kind, took in database.rows(sql)
@@ -343,7 +318,7 @@ _RECORDS: Final = dict(enumerate(SAMPLES.values(), 1))
 _ENVIRONMENT: Final = "CUPTI_ACTIVITY_KIND_ENVIRONMENT"
 
 
-def system_facts(database: Database) -> list[dict[str, Any]]:
+def system_facts(database: records.Database) -> list[dict[str, Any]]:
     """The facts of a database's records; those of no known kind, or that are damaged, are told."""
     if not database.has(_ENVIRONMENT, "deviceId", "environmentKind", "data"):
         return []
@@ -360,10 +335,12 @@ def system_facts(database: Database) -> list[dict[str, Any]]:
     return sampled.fact_rows()
 
 
-_MAKERS: Final[Mapping[str, Callable[[Database], TableData]]] = {
-    "facts": report_facts, "gpu_summary": _gpu_summary, "api_summary": _api_summary, "um_summary": _um_summary,
-    "nvtx_summary": nvtx_summary, "nvtx_gpu_summary": nvtx_gpu_summary, "openacc_summary": openacc_summary,
-    "openmp_summary": openmp_summary, "functions": function_rows, "metrics": counter_rows, "gpu_trace": _gpu_trace,
-    "api_trace": _api_trace,
+_MAKERS: Final[Mapping[str, Callable[[records.Database], TableData]]] = {
+    "facts": report_facts,
+    "gpu_summary": _gpu_summary, "api_summary": _api_summary, "um_summary": _um_summary,
+    "nvtx_summary": host_ranges.nvtx_summary, "nvtx_gpu_summary": host_ranges.nvtx_gpu_summary,
+    "openacc_summary": host_ranges.openacc_summary, "openmp_summary": host_ranges.openmp_summary,
+    "functions": records.function_rows, "metrics": records.counter_rows,
+    "gpu_trace": _gpu_trace, "api_trace": _api_trace,
 }  # fmt: skip
 _KEPT_EMPTY: Final = frozenset({"facts", "gpu_summary", "api_summary"})
