@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -27,11 +27,10 @@ from nsw.readers.timeline.process_phases import (
     phases_of_operations,
     tables_of_process,
 )
+from nsw.readers.timeline.statistics import IntArray
 from nsw.tables import Row
 
-if TYPE_CHECKING:
-    Ints: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
-    Spans: TypeAlias = tuple[Ints, Ints]  # starts and ends, disjoint, ascending
+Spans: TypeAlias = tuple[IntArray, IntArray]  # starts and ends, disjoint, ascending
 
 __all__ = [
     "CATEGORIES",
@@ -88,7 +87,7 @@ def step_facts(trace: Trace) -> list[Row]:
     return rows
 
 
-def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
+def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, IntArray]]:
     """Each device that is known, and the places of its kernels: found together, since a trace may name thousands."""
     devices = np.asarray(trace.gpu.device)
     kernels = np.flatnonzero(np.asarray(trace.gpu.kind) == 0)
@@ -99,7 +98,7 @@ def _kernels_of_each_device(trace: Trace) -> Iterator[tuple[int, Ints]]:
         yield device, kernels[start:end]
 
 
-def _gpu_facts(trace: Trace, kernel_rows: Ints, window: Spans) -> list[Row]:
+def _gpu_facts(trace: Trace, kernel_rows: IntArray, window: Spans) -> list[Row]:
     """Utilisation, and means over the kernels of one GPU, weighted by their time within the steps."""
     gpu = trace.gpu
     starts = np.asarray(gpu.start)[kernel_rows]
@@ -127,7 +126,7 @@ def _is_launched_by_operator(trace: Trace) -> Any:
     return np.isin(np.asarray(trace.gpu.external), operators[operators >= 0])
 
 
-def _tensor_core_share(trace: Trace, kernel_rows: Ints, uses: Any, of_operator: Any) -> float | None:
+def _tensor_core_share(trace: Trace, kernel_rows: IntArray, uses: Any, of_operator: Any) -> float | None:
     """Per cent of the time of these kernels, of those that an operator launched where operators are known."""
     launched = kernel_rows[of_operator[kernel_rows]]
     chosen = launched if len(launched) else kernel_rows
@@ -135,7 +134,7 @@ def _tensor_core_share(trace: Trace, kernel_rows: Ints, uses: Any, of_operator: 
     return 100.0 * float(times[uses[chosen]].sum() / times.sum()) if times.sum() > 0 else None
 
 
-def _sm_efficiency(starts: Ints, ends: Ints, blocks: Any, window: Spans) -> float | None:
+def _sm_efficiency(starts: IntArray, ends: IntArray, blocks: Any, window: Spans) -> float | None:
     """Mean of the blocks per SM of all kernels under way, where more than 1 counts as 1; per cent of the window."""
     has_blocks = blocks > 0  # NaN is not
     if not has_blocks.any():
@@ -185,7 +184,7 @@ def _span_of_operators(trace: Trace) -> list[tuple[int, int]]:
     return [(int(starts.min()), int(ends.max()))] if len(starts) else []
 
 
-def gpu_launch_times(trace: Trace) -> Ints:
+def gpu_launch_times(trace: Trace) -> IntArray:
     """When the host launched each GPU event; -1 where no call tells."""
     kind, correlation = np.asarray(trace.host.kind), np.asarray(trace.host.correlation)
     calls = np.flatnonzero((kind == CALL) & (correlation >= 0))
@@ -226,7 +225,7 @@ def _spans_by_category(trace: Trace) -> list[Spans]:
     ]
 
 
-def merge_spans(starts: Ints, ends: Ints) -> Spans:
+def merge_spans(starts: IntArray, ends: IntArray) -> Spans:
     """Spans that may overlap as spans that do not."""
     if not len(starts):
         return starts, ends

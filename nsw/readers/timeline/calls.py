@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from nsw.readers.text.known_words import meaning_by_pattern
 from nsw.readers.timeline.columns import RunningSums, row_slices, search_near
-
-if TYPE_CHECKING:
-    from nsw.readers.timeline.statistics import IntArray
+from nsw.readers.timeline.statistics import IntArray
 
 CALL_KINDS: Final = (
     "launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock", "receive",

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from nsw.readers.timeline.statistics import IntArray
+from nsw.readers.timeline.statistics import IntArray
 
 __all__ = [
     "WIDTHS", "GrowingColumn", "RunningSums", "column_of_codes", "constant_column", "many_rows", "narrowest_copy",

@@ -12,15 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import numpy as np
 
 from nsw.readers.timeline.calls import time_order
 from nsw.readers.timeline.columns import GrowingColumn, RunningSums, many_rows, select_rows
-
-if TYPE_CHECKING:
-    from nsw.readers.timeline.statistics import IntArray
+from nsw.readers.timeline.statistics import IntArray
 
 FoundBy: TypeAlias = Literal["nvtx", "profiler_step", "kernel_sequence"]
 

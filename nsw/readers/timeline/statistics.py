@@ -13,12 +13,11 @@ from nsw.tables import TableData
 from nsw.tables.parquet_tables import distinct_values_and_codes
 
 if TYPE_CHECKING:
-    L = TypeVar("L", bound=Hashable)
-    import numpy.typing as npt
     import pyarrow as pa
 
-    IntArray: TypeAlias = npt.NDArray[np.int64]
-    Chosen: TypeAlias = npt.NDArray[np.bool_]
+L = TypeVar("L", bound=Hashable)
+IntArray: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Chosen: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 _CHUNK = 1 << 20  # values turned to floats at a time
 _LARGEST = 2**62
@@ -54,8 +53,6 @@ def group_by_key(keys: IntArray, values: IntArray) -> Grouped:
     Raises:
         OverflowError: The values are so large that their sums are no int64: no durations.
     """
-    import numpy as np
-
     if len(keys) == 0:
         return Grouped((), (0,), np.empty(0, np.int64))
     low, high = require_sums(values)
@@ -87,8 +84,6 @@ def _group_by_packing(
     keys: IntArray, values: IntArray, first: int, low: int, bits: int, width: type[np.signedinteger[Any]]
 ) -> Grouped:
     """Key and value in one integer, sorted once: some five times faster than an indirect sort."""
-    import numpy as np
-
     packed = keys.astype(width)
     packed -= first
     packed <<= bits
@@ -111,8 +106,6 @@ def _group_by_packing(
 
 def distinct(values: IntArray) -> list[int]:
     """The different values, ascending; that all are alike, as is usual of processes and devices, is soon known."""
-    import numpy as np
-
     few: list[int] = (values[:1] if bool((values == values[:1]).all()) else np.unique(values)).tolist()
     return few
 
@@ -204,8 +197,6 @@ class Groups:
         Raises:
             OverflowError: The durations are too large to be added.
         """
-        import numpy as np
-
         low, span = int(keys.min()), int(keys.max()) - int(keys.min())
         numbers: IntArray | None = None
         if (span + 1) * count >= _LARGEST:

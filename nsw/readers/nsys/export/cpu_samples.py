@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,10 +14,8 @@ from nsw.readers.nsys.export.nvtx import Lookup
 from nsw.readers.nsys.export.source import NULL, Source, TableFault, has_columns, process_of
 from nsw.readers.timeline.calls import Covered
 from nsw.readers.timeline.phases import PHASES, Timeline
+from nsw.readers.timeline.statistics import IntArray
 from nsw.tables import Row
-
-if TYPE_CHECKING:
-    from nsw.readers.timeline.statistics import IntArray
 
 __all__ = ["CPU_SAMPLES", "CPU_TABLES", "CpuRecord", "cpu_record", "cpu_tables"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,7 @@ from nsw.readers.invariants import LONGEST_NS
 from nsw.readers.timeline.columns import WIDTHS, GrowingColumn, constant_column, row_slices
 from nsw.readers.timeline.statistics import Grouped, IntArray, group_by_key, require_sums
 
-if TYPE_CHECKING:
-    Batch: TypeAlias = dict[str, IntArray]
+Batch: TypeAlias = dict[str, IntArray]
 
 NULL = -(2**63)  # stands for SQL's NULL in an integer column; no time, size or id of a report is this
 DURATION = "duration"  # a made-up column that `scan` gives: end less start

@@ -22,12 +22,12 @@ from nsw.readers.nsys.export import source as export
 from nsw.readers.nsys.export.sqlite_pages import NotPlainError, plain_batches
 from nsw.readers.nsys.export.tables import fill_report
 from nsw.readers.nsys.reduce_export import PACKED, PACKED_TABLES, RISING
+from nsw.readers.timeline.statistics import IntArray
 from nsw.readers.untrusted_files import SQLITE_MAGIC, open_sqlite_read_only, sqlite_read_only_uri
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from nsw.readers.timeline.statistics import IntArray
 
 _NSYS_TABLES = frozenset(
     (b"StringIds", b"META_DATA_EXPORT", b"EXPORT_META_DATA", b"ENUM_NSYS_EVENT_TYPE", b"TARGET_INFO_SESSION_START_TIME")

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from nsw.readers.nsys.export.source import NULL, Batch
+from nsw.readers.timeline.statistics import IntArray
 from nsw.readers.untrusted_files import open_sqlite_read_only
 from nsw.safe_files import open_to_read
 
 if TYPE_CHECKING:
     from io import BufferedReader
 
-    from nsw.readers.timeline.statistics import IntArray
 
-    Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 __all__ = ["NotPlainError", "plain_batches"]
 

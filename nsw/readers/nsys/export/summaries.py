@@ -36,7 +36,7 @@ from nsw.tables.names import api_name_without_version
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
+Phases: TypeAlias = Callable[[str], IntArray | None]  # of a table, the part of each row
 
 # ENUM_CUDA_MEMCPY_OPER as exports from 2022.4 on spell it; older ones have no such table.
 COPY_KINDS = {
