@@ -63,11 +63,6 @@ class IntelSummary:
         self._keys: set[str] = set()
         self._path: list[tuple[int, str]] = []  # the metrics above the next, each with its blanks or level
 
-    @property
-    def depth(self) -> int:
-        """How many metrics the last one stands below, itself counted."""
-        return len(self._path)
-
     def enter_metric(self, depth: int, name: str) -> list[str]:
         """Put a metric below those that it stands under, and give their names and its own."""
         self._path = [*((at, above) for at, above in self._path if at < depth), (depth, name)]

@@ -162,11 +162,11 @@ class _LineReader:
         """A line of a summary's CSV: level, name, value; or a row of a table in it. False: the summary ends."""
         if (cells := table.split_line(text)) is None:
             return False
-        depth = table.summary.depth if (level := number(cells[0])) is None else int(level.value)
+        level = number(cells[0])
         if len(cells) <= table.width:
             self._collect_table(table.inner)
             table.inner = None
-            table.summary.add_metric(table.summary.enter_metric(depth, cells[-2]), cells[-1])
+            table.summary.add_metric(table.summary.enter_metric(int(level.value) if level else 0, cells[-2]), cells[-1])
         elif table.inner is None or not table.inner.accept_cells(cells[1:]):
             self._collect_table(table.inner)
             table.inner = _TableRows(cells[1:], self._tables.block)

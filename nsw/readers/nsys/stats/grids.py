@@ -1,13 +1,12 @@
 """The tables of `nsys stats` in a text, whatever is around them.
 
-nsys prints `column` (columns under dashes), `csv` and `tsv`. Of `table` (boxes of + - |), `json`, `hdoc` and `htable`
-(HTML) only the titles are taken, so that the reader can refuse them. `reports.py` says which headers are nsys's own.
+nsys prints `column` (columns under dashes), `csv` and `tsv`; other forms are no tables here. `reports.py` says which
+headers are nsys's own.
 """
 
 from __future__ import annotations
 
 import csv
-import html
 import itertools
 import re
 from collections import deque
@@ -22,11 +21,6 @@ __all__ = ["Grid", "find_grids"]
 
 
 _TITLES = 5  # lines before a table that may say what it is
-# where a table of HTML, or an array of JSON with one of nsys's titles, begins
-_OPENS = re.compile(
-    r'\s*(?:(<table\b)|\[\s*(?:$|\{\s*"(?:Time|Total|Start|Range|API Start|PID|Name|NVTX Range|Virtual|CPU|Util)))',
-    re.IGNORECASE,
-)
 _PART = 50_000  # rows of one table given at a time
 _RUN = re.compile("(-+)")
 _BORDER = re.compile(r"(?:\+-{3,}){2,}\+\s*\Z")
@@ -50,12 +44,6 @@ _STRAY = 2  # lines of other programs that may be between two rows
 _ROWISH = re.compile(r'(?:"?-?\d[^,;\t]{0,30}|"")?[,;\t]')
 _SHORT_TITLES = re.compile(r'"?CPU Page Faults"?[,;\t]"?CPU I')  # the only table of two columns
 _FIGURES = re.compile(r"\d\s+\d[\d.,]*\s+\d")
-_MOST_TITLE_LINES = 100  # of HTML and JSON
-# of each: one title, and what follows the last of them
-_TITLE_CELLS = {
-    "html": (re.compile(r"<th[^>]*>(.*?)</th>", re.DOTALL | re.IGNORECASE), "</tr>"),
-    "json": (re.compile(r'(?:[{,]|^)\s*"([^"\n]*)"\s*:', re.MULTILINE), "}"),
-}
 
 
 @dataclass(slots=True)
@@ -65,7 +53,7 @@ class Grid:
     line: int
     headers: list[str]
     titles: tuple[str, ...]
-    style: Literal["column", "table", "csv", "json", "html"]
+    style: Literal["column", "csv"]
     rows: list[tuple[int, list[str]]] = field(default_factory=list)
     part: int = 0
     stray: list[int] = field(default_factory=list)
@@ -100,13 +88,8 @@ def _grids_at(line: Line, pending: Line | None, lines: Lines, before: deque[str]
     _, text = line
     titles = tuple(before)
     nearer = (*titles, pending[1].strip()) if pending else titles  # with the line right before this one
-    is_ruled = "--" in text
-    if is_ruled and pending is not None and (dashes := _dashes_in(text)):
+    if "--" in text and pending is not None and (dashes := _dashes_in(text)):
         yield from _dashed_table(dashes, pending, lines, titles)
-    elif is_ruled and _BORDER.search(text):
-        yield from _boxed_table(line, lines, nearer)
-    elif ("[" in text or "<" in text) and (opens := _OPENS.match(text)) is not None:
-        yield from _spread_titles(line, lines, nearer, "html" if opens[1] else "json")
     elif _first_cell(text) is not None:
         yield from _delimited_table(line, lines, nearer)
 
@@ -267,32 +250,6 @@ def _dashed_table(dashes: _Ruler, header: Line, lines: Lines, titles: tuple[str,
     if headers is not None and is_header(headers):
         grid = Grid(header[0], headers, titles, "column", is_damaged=are_damaged(headers))
         yield from _table_parts_with_rows(grid, _printed_rows(lines, grid, spans))
-
-
-def _boxed_table(line: Line, lines: Lines, titles: tuple[str, ...]) -> Iterator[Grid]:
-    """The titles of a table in a box whose upper border is `line`."""
-    header = lines.peek()
-    headers = [cell.strip() for cell in header[1].partition("|")[2].rstrip().rstrip("|").split("|")] if header else []
-    if is_header(headers):
-        lines.take()
-        yield Grid(line[0] + 1, headers, titles, "table")
-
-
-def _spread_titles(line: Line, lines: Lines, titles: tuple[str, ...], style: Literal["html", "json"]) -> Iterator[Grid]:
-    """The titles of a table of HTML or JSON that begins at `line`."""
-    title, end = _TITLE_CELLS[style]
-    parts = [line[1]]
-    while end not in parts[-1].lower() and len(parts) < _MOST_TITLE_LINES:
-        following = lines.peek(len(parts) - 1)
-        if following is None:
-            break
-        parts.append(following[1])
-    cells = title.findall("\n".join(parts).partition(end)[0])
-    headers = [" ".join(html.unescape(cell).split()) for cell in cells]
-    if is_header(headers):
-        for _ in parts[1:]:
-            lines.take()
-        yield Grid(line[0], headers, titles, style)
 
 
 def _printed_rows(lines: Lines, grid: Grid, spans: Sequence[Span]) -> Iterator[tuple[int, list[str]]]:

@@ -60,10 +60,13 @@ _PROCESSING = re.compile(r"Processing \[.{1,400}?\] with \[(?:.{0,400}?[/\\])?(\
 _ADVICE = re.compile(r"[/\\]rules[/\\][\w-]+\.py\]")
 _BARE_ROW = re.compile(r"\s*-?\d[\d.]*(?:[,;\t]|\s+)-?\d[\d.]*(?:[,;\t]|\s+)")
 _TRACES = ("gpu_trace", "api_trace")
-_UNREAD_STYLES: Final = {
-    "table": "in boxes (--format table)",
-    "html": "as HTML (--format hdoc or htable)",
-    "json": "as JSON (--format json)",
+_TITLE: Final = (
+    r"(?:Time|Total|Total Time|Start|API Start|Projected Start|Total Proj Time) ?\((?:%|[num]?s|[KMGT]?i?B)\)"
+)
+_UNREAD_FORMS: Final = {
+    "in boxes (--format table)": re.compile(rf"\|\s*{_TITLE}\s*\|"),
+    "as HTML (--format hdoc or htable)": re.compile(rf"<th[^>]*>{_TITLE}</th>", re.IGNORECASE),
+    "as JSON (--format json)": re.compile(rf'"{_TITLE}"\s*:'),
 }
 _AGAIN = "copy or print the report again"
 _SIMPLE = {
@@ -110,11 +113,9 @@ def read(path: Path, options: Options) -> Report:
             if isinstance(grid, tuple):
                 _note_line_outside_tables(report, *grid)
                 untitled.take_line(*grid)
+                gaps.note_line(*grid)
                 continue
             untitled.take_table()
-            if grid.style in _UNREAD_STYLES:
-                gaps.unread.setdefault(grid.style, grid.line)
-                continue
             if not _has_titles(report, grid):
                 continue
             marks = reports.decide_marks(grid.headers, (cells for _, cells in grid.rows), votes) or reports.Marks()
@@ -161,7 +162,13 @@ class _Gaps:
     def __init__(self) -> None:
         self._other_marks: list[tuple[str, int]] = []
         self._strange_units: dict[str, tuple[str, int]] = {}
-        self.unread: dict[str, int] = {}  # the first line of a table of each style that is not read
+        self._unread: dict[str, int] = {}  # the first line of a table of each form that is not read
+
+    def note_line(self, number: int, text: str) -> None:
+        """Take note of a line outside of tables that has a title of a form which is not read."""
+        for form, title in _UNREAD_FORMS.items():
+            if "(" in text and title.search(text):
+                self._unread.setdefault(form, number)
 
     def note_table(self, grid: Grid, marks: reports.Marks) -> None:
         """Take note of figures that cannot be read."""
@@ -172,12 +179,8 @@ class _Gaps:
 
     def add_problems(self, report: Report) -> None:
         """Add them to the report's problems."""
-        for style, line in self.unread.items():
-            report.error(
-                f"tables of nsys stats {_UNREAD_STYLES[style]} are not read",
-                line=line,
-                fix="print them with --format csv",
-            )
+        for form, line in self._unread.items():
+            report.error(f"tables of nsys stats {form} are not read", line=line, fix="print them with --format csv")
         if self._other_marks:
             figures = singular_or_count(len(self._other_marks), "a figure is", "figures are")
             text, line = self._other_marks[0]
