@@ -184,7 +184,7 @@ class _LineReader:
             return
         origin = {"block": table.block, "rank": self._rank}
         if self._summary is not None:
-            for path, value in table.summary_metrics():
+            for path, value in table.bandwidth:
                 self._summary.add_metric(path, value)
         if not table.count:
             return
@@ -247,7 +247,7 @@ class _TableRows:
         self.count = 0
         self.functions: list[Row] = []
         self.events: dict[str, float] = {}
-        self._bandwidth: list[tuple[tuple[str, ...], str]] = []
+        self.bandwidth: list[tuple[tuple[str, ...], str]] = []  # what a table in a summary tells of the whole run
         self._group = re.sub(r"^Source ", "", self.titles[0]) if self.titles else ""
         self._is_tree = _TREE.search(self.titles[0] if self.titles else "") is not None
         self._columns = [_column_and_factor_of_title(title) for title in self.titles]
@@ -269,10 +269,6 @@ class _TableRows:
             self._add_function_row(cells)
         return True
 
-    def summary_metrics(self) -> list[tuple[tuple[str, ...], str]]:
-        """What a table in a summary tells of the whole run."""
-        return self._bandwidth
-
     def _add_bandwidth_row(self, cells: Sequence[str]) -> None:
         """A row of the table of bandwidths: the most that the memory can, and what was reached."""
         domain, _, unit = cells[0].rpartition(",")
@@ -281,7 +277,7 @@ class _TableRows:
         for title, name in (("Average", ""), ("Observed Maximum", " peak"), ("Platform Maximum", " limit")):
             if title in self.titles:
                 value = cells[self.titles.index(title)]
-                self._bandwidth.append(((f"{domain} bandwidth{name}",), f"{value} {unit.strip()}"))
+                self.bandwidth.append(((f"{domain} bandwidth{name}",), f"{value} {unit.strip()}"))
 
     def _add_function_row(self, cells: Sequence[str]) -> None:
         name = cells[0].strip()
@@ -334,9 +330,8 @@ def _column_and_factor_of_title(title: str) -> tuple[str | None, float]:
     """The column of `functions` that a title is of, and by what its numbers are multiplied."""
     multiple = re.search(r"\(([KMG])\)\Z", title)
     is_share = title.endswith("(%)") and not title.startswith("% ")
-    return (None if is_share else _COLUMNS.get(_title_without_suffixes(title))), _MULTIPLES[
-        multiple[1]
-    ] if multiple else 1.0
+    column = None if is_share else _COLUMNS.get(_title_without_suffixes(title))
+    return column, _MULTIPLES[multiple[1]] if multiple else 1.0
 
 
 def _parse_cell(column: str | None, cell: str, factor: float) -> Quantity | None:

@@ -252,29 +252,29 @@ def _float_array() -> array[float]:
 
 
 @dataclass(slots=True)
-class Host:
-    """Operators, annotations and CUDA calls, parallel arrays; times in ns."""
+class Events:
+    """What events of host and GPUs have, parallel arrays; times in ns; MISSING where an event says nothing."""
 
     kind: array[int] = field(default_factory=_int_array)
     name: array[int] = field(default_factory=_int_array)
     start: array[int] = field(default_factory=_int_array)
     duration: array[int] = field(default_factory=_int_array)
-    thread: array[int] = field(default_factory=_int_array)
     external: array[int] = field(default_factory=_int_array)
     correlation: array[int] = field(default_factory=_int_array)
 
 
 @dataclass(slots=True)
-class Device:
-    """Work of the GPUs, parallel arrays; times in ns; NONE or NaN where the event says nothing."""
+class Host(Events):
+    """Operators, annotations and CUDA calls."""
 
-    kind: array[int] = field(default_factory=_int_array)
-    name: array[int] = field(default_factory=_int_array)
-    start: array[int] = field(default_factory=_int_array)
-    duration: array[int] = field(default_factory=_int_array)
+    thread: array[int] = field(default_factory=_int_array)
+
+
+@dataclass(slots=True)
+class Device(Events):
+    """Work of the GPUs; MISSING or NaN where the event says nothing."""
+
     device: array[int] = field(default_factory=_int_array)
-    external: array[int] = field(default_factory=_int_array)
-    correlation: array[int] = field(default_factory=_int_array)
     lane: array[int] = field(default_factory=_int_array)  # process, stream and graph node, as a number
     size: array[int] = field(default_factory=_int_array)
     blocks_per_sm: array[float] = field(default_factory=_float_array)
@@ -291,9 +291,8 @@ class Trace:
         self.host = Host()
         self.gpu = Device()
         self.steps: list[tuple[int, int]] = []
-        self.overhead: list[
-            tuple[int, int]
-        ] = []  # begin and end of the profiler's own pauses; of no thread that is named
+        # begin and end of the profiler's own pauses; of no thread that is named
+        self.overhead: list[tuple[int, int]] = []
         self.projected = Host()  # ranges projected on a GPU
         self.peaks: dict[tuple[int, int], list[int]] = {}  # (device type, id): bytes allocated, reserved
         self.collectives: dict[int, dict[str, Any]] = {}  # by index of the kernel in `gpu`
@@ -310,8 +309,6 @@ class Trace:
     def add(self, events: Iterable[Any]) -> None:
         """Take the events that matter."""
         for event in events:
-            if not isinstance(event, dict):
-                continue
             phase = event.get("ph")
             if phase == "X":
                 category = event.get("cat")
@@ -398,9 +395,9 @@ class Trace:
         host.name.append(self.names.setdefault(name, len(self.names)))
         host.start.append(start)
         host.duration.append(duration)
-        host.thread.append(self.threads.setdefault(thread, len(self.threads)))
         host.external.append(_as_int(args.get("External id", args.get("external id"))))
         host.correlation.append(_as_int(args.get("correlation")))
+        host.thread.append(self.threads.setdefault(thread, len(self.threads)))
 
     def _append_gpu(self, event: dict[str, Any], args: dict[str, Any], kind: int, start: int, duration: int) -> None:
         gpu, name = self.gpu, event["name"]
@@ -409,15 +406,11 @@ class Trace:
         gpu.name.append(self.names.setdefault(name, len(self.names)))
         gpu.start.append(start)
         gpu.duration.append(duration)
-        gpu.device.append(_as_int(args.get("device", event.get("pid"))))
         gpu.external.append(_as_int(args.get("External id", args.get("external id"))))
         gpu.correlation.append(_as_int(args.get("correlation")))
-        lane = (
-            str(event.get("pid")),
-            str(event.get("tid")),
-            _as_int(args.get("stream")),
-            _as_int(args.get("graph node id")),
-        )
+        gpu.device.append(_as_int(args.get("device", event.get("pid"))))
+        stream_and_node = _as_int(args.get("stream")), _as_int(args.get("graph node id"))
+        lane = (str(event.get("pid")), str(event.get("tid")), *stream_and_node)
         gpu.lane.append(self.lanes.setdefault(lane, len(self.lanes)))
         gpu.size.append(_as_int(args.get("bytes")))
         gpu.blocks_per_sm.append(_as_float(args.get("blocks per SM")))

@@ -60,10 +60,8 @@ WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allo
     QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD, BY_MIGRATION, BY_INPUT,
 ) = range(len(WAYS_OF_GAPS))  # fmt: skip
 LENGTHS: Final = ("short", "middle", "long")
-SHORT_NS, LONG_NS = (
-    20_000,
-    500_000,
-)  # bounds of lengths: the price of launches; a framework, a wait; the host's own work
+# bounds of lengths: the price of launches; a framework, a wait; the host's own work
+SHORT_NS, LONG_NS = 20_000, 500_000
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
 _GRAIN_NS: Final = 100  # of a recording: no operation begins sooner behind another for which it waits
 _PAGES: Final = 256 << 10  # bytes that a page fault moves at most; a prefetch moves 2 MiB at once
@@ -233,7 +231,7 @@ def _gap_causes(
     begin, until, launched = work.ends(before), work.start[behind], work.launches(behind)
     length = until - begin
     cause = np.full(len(length), BY_LAUNCH)
-    to_gpu = (work.way[behind] == TO_GPU) if work.way is not None else np.zeros(len(length), bool)
+    to_gpu = work.detail("way", behind) == TO_GPU
     results = _is_copy_back(work, before) & ~_is_small_copy_back(work, before)
     columns: dict[str, Any] = {"total_ns": length, "to_gpu": to_gpu, "from_gpu": results}
     if calls is not None:
@@ -271,42 +269,35 @@ def _gap_causes(
 
 def _is_small_copy_back(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies of a few bytes to the host."""
-    if work.size is None:
-        return np.zeros(len(work.start[chosen]), bool)
-    size = work.size[chosen]
+    size = work.detail("size", chosen)
     return _is_copy_back(work, chosen) & (size >= 0) & (size <= _VALUE)
 
 
 def _is_copy_back(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations are copies to the host."""
-    if work.way is None:
-        return np.zeros(len(work.start[chosen]), bool)
-    return work.way[chosen] == FROM_GPU
+    return work.detail("way", chosen) == FROM_GPU
 
 
 def _are_page_migrations(work: Operations, chosen: Any) -> Any:
     """Which of the chosen operations move unified memory by page faults."""
-    if work.memory is None or work.size is None:
-        return np.zeros(len(work.start[chosen]), bool)
-    return (work.memory[chosen] == MEMORIES.index("managed")) & (work.size[chosen] <= _PAGES)
+    return (work.detail("memory", chosen) == MEMORIES.index("managed")) & (work.detail("size", chosen) <= _PAGES)
 
 
 def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[Row]:
     """The copies of a GPU, one row a direction and kind of the host's memory."""
-    if work.way is None or work.memory is None:
-        return []
-    copies = np.flatnonzero((work.way >= 0) & _is_in_stretches(work.start, stretches))
+    copies = np.flatnonzero((work.detail("way") >= 0) & _is_in_stretches(work.start, stretches))
     if not len(copies):
         return []
     kernels = work.category != MEMORY
     covered = Covered(work.start[kernels], work.duration[kernels])
-    start, end, code = work.start[copies], work.ends(copies), work.way[copies] * 8 + work.memory[copies] + 1
+    start, end, size = work.start[copies], work.ends(copies), work.detail("size", copies)
+    code = work.detail("way", copies) * 8 + work.detail("memory", copies) + 1
     alone = end - start - covered.covered_within(start, end)
     middle = (int(stretches[0][0]) + int(stretches[1][-1])) // 2
     rows = []
     for which in np.unique(code).tolist():
         mine = code == which
-        sizes = work.size[copies][mine] if work.size is not None else np.full(int(mine.sum()), -1)
+        sizes = size[mine]
         known = bool((sizes >= 0).all())
         rows.append({
             "direction": COPY_WAYS[which // 8], "memory": MEMORIES[which % 8 - 1] if which % 8 else None,
@@ -562,6 +553,6 @@ def _collective_rows(work: Operations, busy: Covered, phases: Phased | None) -> 
 
 def _gaps_before_input(work: Operations, busy: Covered) -> tuple[IntArray, IntArray]:
     """Begin and end of the gaps without work that end with a copy to the GPU, in order."""
-    way = np.full(len(work.start), -1, np.int8) if work.way is None else work.way
+    way = work.detail("way")
     gap = np.concatenate([np.zeros(0, np.int64), *(gap[way[gap + 1] == TO_GPU] for gap in _gaps(work, busy, 1))])
     return busy.reach(gap), work.start[gap + 1]

@@ -68,6 +68,11 @@ class Operations:
     blocks: IntArray | None = None  # of kernels
     kernel: IntArray | None = None  # of kernels: alike where their names are
 
+    def detail(self, column: str, rows: Any = slice(None)) -> Any:
+        """Size, way or memory of these operations; -1 where there is none."""
+        values = getattr(self, column)
+        return np.full(len(self.start[rows]), -1, np.int8) if values is None else values[rows]
+
     def ends(self, rows: Any = slice(None)) -> Any:
         """When these operations end (ns)."""
         return self.start[rows] + self.duration[rows]

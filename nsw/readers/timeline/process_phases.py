@@ -187,9 +187,7 @@ def iterations_of(
         for is_one in (repetitions.is_optimizer, repetitions.is_autotuner)
     )
     kernels = repetitions.without_trials(_own_kernels(recorded, work), autotuners)
-    if work.way is None:
-        return repetitions.iterations_by_kernels(kernels, waits, optimizers=optimizers, operations=work.launches)
-    from_gpu, to_gpu = (work.launches(work.way == way) for way in (timeline.FROM_GPU, timeline.TO_GPU))
+    from_gpu, to_gpu = (work.launches(work.detail("way") == way) for way in (timeline.FROM_GPU, timeline.TO_GPU))
     return repetitions.iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=work.launches)
 
 

@@ -59,9 +59,8 @@ class Split:
     """The processes of a report, each with its phases where it has iterations."""
 
     processes: list[int | None] = field(default_factory=list)
-    hosts: list[int] = field(
-        default_factory=list
-    )  # places of those without GPU work, such as a launcher: all is set-up
+    # places of those without GPU work, such as a launcher: all is set-up
+    hosts: list[int] = field(default_factory=list)
     phased: dict[int, timeline.Phased] = field(default_factory=dict)  # by place in `processes`
     work: dict[int, timeline.Operations] = field(default_factory=dict)
     delays: dict[str, IntArray] = field(default_factory=dict)  # by table: ns from the launch to the start of each row
@@ -399,13 +398,12 @@ def _repeated_layers(split: Split, index: int, ranges: Ranges | None, iterations
 
 def _wait_and_copy_times(
     made: Split, work: timeline.Operations, index: int, host: HostCalls | None
-) -> tuple[list[IntArray], IntArray | None]:
+) -> tuple[list[IntArray], IntArray]:
     """When a process waits for its GPU and copies from it; when it copies to it."""
     calls = _calls_of(made.processes[index], host)
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
-    if work.way is None:
-        return waits, None
-    return [*waits, work.launches(work.way == timeline.FROM_GPU)], work.launches(work.way == timeline.TO_GPU)
+    way = work.detail("way")
+    return [*waits, work.launches(way == timeline.FROM_GPU)], work.launches(way == timeline.TO_GPU)
 
 
 def _process_kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:

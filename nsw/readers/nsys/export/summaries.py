@@ -19,7 +19,6 @@ from nsw.readers.nsys.export.phases import PARTS, HostCalls, Split, phase_groups
 from nsw.readers.text.known_words import meaning_by_word
 from nsw.readers.timeline.calls import LOCK, Calls, call_kinds, time_order
 from nsw.readers.timeline.columns import column_of_codes, many_rows
-from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
 from nsw.readers.timeline.phases import nccl_operation
 from nsw.readers.timeline.statistics import (
     Durations,
@@ -31,7 +30,7 @@ from nsw.readers.timeline.statistics import (
     with_shares,
 )
 from nsw.tables import Row
-from nsw.tables.names import api_name_without_version
+from nsw.tables.names import api_name_without_version, short_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,20 +63,9 @@ class GpuTables:
     copies: dict[int, str] = field(default_factory=dict)
     decompressions: int = 0
 
-    @property
-    def nccl_keys(self) -> list[int]:
-        """The keys of NCCL's kernels."""
-        return [key for key, name in self.names.items() if nccl_operation(name) is not None]
-
-    @property
-    def optimizer_keys(self) -> list[int]:
-        """The keys of optimizers' kernels."""
-        return [key for key, name in self.names.items() if is_optimizer(name)]
-
-    @property
-    def autotuner_keys(self) -> list[int]:
-        """The keys of an autotuner's kernels."""
-        return [key for key, name in self.names.items() if is_autotuner(name)]
+    def keys_where(self, is_chosen: Callable[[str], Any]) -> list[int]:
+        """The keys of the kernels whose names are chosen."""
+        return [key for key, name in self.names.items() if is_chosen(name)]
 
 
 @dataclass(slots=True)
@@ -265,8 +253,6 @@ _KINDS = {export.KERNEL: "kernel", export.MEMCPY: "memcpy", export.MEMSET: "mems
 
 
 def _summary_row(tables: GpuTables, table: str, name: str, durations: Durations) -> Row:
-    from nsw.tables.names import short_name
-
     row: Row = {"kind": _KINDS[table], "name": name, "short_name": name, **duration_statistics(durations.values)}
     if table == export.KERNEL:
         row |= {"short_name": short_name(name), "mangled_name": tables.mangled_of.get(name)}
@@ -430,7 +416,7 @@ def mpi_summary(source: export.Source) -> tuple[list[Row], int]:
             "library": "mpi",
             "name": name,
             **duration_statistics(_join_sorted(parts)),
-            "total_bytes": _float_or_none(sizes.get(name)),
+            "total_bytes": float(sizes[name]) if name in sizes else None,
         }
         for name, parts in values.items()
     ]
@@ -495,10 +481,6 @@ def _bytes_by_key(source: export.Source, table: str) -> dict[int, int]:
 
 def _join_sorted(parts: list[IntArray]) -> IntArray:
     return parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
-
-
-def _float_or_none(value: int | None) -> float | None:
-    return None if value is None else float(value)
 
 
 _GPU_FIGURES = (
@@ -584,14 +566,8 @@ def _gpu_fact_rows(source: export.Source) -> list[Row]:
     count = _number_fact("gpu_count", len(gpus), None)
     if all(d == described[0] for d in described):
         return [count, *described[0]]
-    return [
-        count,
-        *(
-            row | {"device": _integer_or_none(gpu[1])}
-            for gpu, rows in zip(gpus, described, strict=True)
-            for row in rows
-        ),
-    ]
+    devices = [gpu[1] if isinstance(gpu[1], int) else None for gpu in gpus]
+    return [count, *(row | {"device": n} for n, rows in zip(devices, described, strict=True) for row in rows)]
 
 
 def _facts_of_gpu(gpu: dict[str, Any]) -> list[Row]:
@@ -601,10 +577,6 @@ def _facts_of_gpu(gpu: dict[str, Any]) -> list[Row]:
     # a figure that nsys could not find out is 0 there
     rows += [_number_fact(key, gpu[c], unit) for c, key, unit in _GPU_FIGURES if isinstance(gpu[c], int) and gpu[c] > 0]
     return rows
-
-
-def _integer_or_none(value: Any) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _text_fact(key: str, text: str) -> Row:
@@ -629,14 +601,10 @@ _SHARED = {"static_smem_bytes": "staticSharedMemory", "dynamic_smem_bytes": "dyn
 
 def gpu_trace(source: export.Source, phases: Phases) -> pa.Table:
     """One row per operation on a GPU, sorted by start; the columns are those of the table `gpu_trace`."""
-    parts = [
-        *_kernel_trace(source, phases),
-        *_copy_trace(source, phases),
-        *_memset_trace(source, phases),
-        *_graph_trace(source, phases),
-    ]
     import pyarrow as pa
 
+    makers = (_kernel_trace, _copy_trace, _memset_trace, _graph_trace)
+    parts = [part for make in makers for part in make(source, phases)]
     table = _join_by_start("gpu_trace", parts)
     index, gpu = table.schema.get_field_index("device_name"), report_origin(source).gpu_name
     return table.set_column(index, table.schema.field(index), pa.repeat(pa.scalar(gpu, pa.string()), len(table)))
@@ -644,7 +612,6 @@ def gpu_trace(source: export.Source, phases: Phases) -> pa.Table:
 
 def api_trace(source: export.Source, phases: Phases) -> pa.Table:
     """One row per call of the CUDA runtime and driver, sorted by start; names are those of api_summary."""
-    from nsw.tables.names import api_name_without_version
 
     def extra_columns(batch: export.Batch) -> dict[str, Any]:
         return {
@@ -657,8 +624,6 @@ def api_trace(source: export.Source, phases: Phases) -> pa.Table:
 
 
 def _kernel_trace(source: export.Source, phases: Phases) -> list[pa.Table]:
-    from nsw.tables.names import short_name
-
     def extra_columns(batch: export.Batch) -> dict[str, Any]:
         return {
             "kind": "kernel",

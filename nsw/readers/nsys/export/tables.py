@@ -19,7 +19,8 @@ from nsw.readers.nsys.export.cpu_samples import CPU_TABLES, cpu_record, cpu_tabl
 from nsw.readers.nsys.export.nvtx import Ranges, nvtx_gpu_summary
 from nsw.readers.nsys.export.phases import HostCalls, Split, process_timelines, relate_calls, split_by_iterations
 from nsw.readers.timeline.gaps import USE_TABLES, use_tables
-from nsw.readers.timeline.phases import phase_tables
+from nsw.readers.timeline.iterations import is_autotuner, is_optimizer
+from nsw.readers.timeline.phases import nccl_operation, phase_tables
 from nsw.readers.timeline.statistics import with_shares
 from nsw.resources import csv_rows
 from nsw.tables import TABLES, TRACES, Row
@@ -130,9 +131,9 @@ def _split_phases(results: Mapping[str, Any], faults: Collection[str], options: 
         tables.collected,
         results.get("calls"),
         results.get("nvtx", _Nvtx()).ranges,
-        nccl=tables.nccl_keys,
-        optimizers=tables.optimizer_keys,
-        autotuners=tables.autotuner_keys,
+        nccl=tables.keys_where(nccl_operation),
+        optimizers=tables.keys_where(is_optimizer),
+        autotuners=tables.keys_where(is_autotuner),
         host=results.get("host_calls"),
         named_step=options.steps,
         warmup=options.warmup,

@@ -212,10 +212,9 @@ def counter_rows(database: Database) -> list[dict[str, Any]]:
     counter_rows = []
     for counter_kind, decode in (("event", _decode_event), ("metric", _decode_metric)):
         table = f"CUPTI_ACTIVITY_KIND_{counter_kind.upper()}"
-        if database.has(table, "id", "value", "correlationId"):
-            counter_rows += _read_counters(database, table, kernels, decode, counter_kind)
-        if database.has(f"{table}_INSTANCE", "id", "value", "correlationId", "instance"):
-            counter_rows += _read_counters(database, f"{table}_INSTANCE", kernels, decode, counter_kind)
+        for source, *needed in ((table,), (f"{table}_INSTANCE", "instance")):
+            if database.has(source, "id", "value", "correlationId", *needed):
+                counter_rows += _read_counters(database, source, kernels, decode, counter_kind)
     clear = demangle_all(row["kernel"] for row in counter_rows)
     for row in counter_rows:
         row["kernel"] = clear[row["kernel"]]
@@ -344,14 +343,8 @@ def function_rows(database: Database) -> list[dict[str, Any]]:
     if lost:
         database.report.warn(f"{lost} of {hits} samples of the CPU are of no function of the file: not read")
     clear = demangle_all(name for name, _, _ in samples if isinstance(name, str))
-    return [_function_row(clear.get(name), library, count * period / _MICROSECONDS) for name, library, count in samples]
-
-
-def _function_row(name: str | None, library: Any, seconds: float) -> dict[str, Any]:
-    return {
-        "block": 0,
-        "name": name,
-        "module": library if isinstance(library, str) else None,
-        "self_s": seconds,
-        "cpu_time_s": seconds,
-    }
+    rows: list[dict[str, Any]] = []
+    for name, library, count in samples:
+        module, seconds = library if isinstance(library, str) else None, count * period / _MICROSECONDS
+        rows.append({"block": 0, "name": clear.get(name), "module": module, "self_s": seconds, "cpu_time_s": seconds})
+    return rows

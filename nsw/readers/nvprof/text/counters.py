@@ -174,7 +174,6 @@ _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise 
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==|={8})?\s*Device "([^"]*)"\s*\Z')
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
-_MOST_CONTINUATIONS = 8
 DAMAGED = "a row of metrics is cut short or damaged"
 
 
@@ -191,7 +190,6 @@ class MetricTable:
         self._described = header["described"] is not None
         self._values = 3 if header["total"] is None else 4
         self._kernel, stream.kernel = stream.kernel, None
-        self._open_name = 0  # continuation lines that the kernel's name may still have
         self._seen: set[str] = set()  # metrics of this kernel
         self.number = number
         self.rows = 0
@@ -207,7 +205,6 @@ class MetricTable:
         if self._kernel is None:
             self._stream.sink.fault("a metric without its kernel", number)
             return True
-        self._open_name = 0
         calls, name, description, values = cells
         if not are_of_one_kind(values[:3]):
             self._stream.sink.fault(DAMAGED, number)
@@ -249,10 +246,7 @@ class MetricTable:
             return True
         if kernel := KERNEL.match(text):
             self._seen.clear()
-            self._kernel, self._open_name = kernel[1], _MOST_CONTINUATIONS
-            return True
-        if text.strip() == "Kernel:":
-            self._kernel, self._open_name = None, 0
+            self._kernel = kernel[1]
             return True
         return self._take_rest(number, text)
 
@@ -267,16 +261,9 @@ class MetricTable:
         if self._looks_like_a_row(text):
             self._stream.sink.fault(DAMAGED, number)
             return True
-        if not self._open_name and _SIGNATURE.match(text):
+        if _SIGNATURE.match(text):
             self._kernel = None  # what follows is of another kernel, perhaps of this one
-        name = self._kernel
-        if not self._open_name or name is None or not text.strip() or text.startswith("="):
-            return False
-        if name.count("(") <= name.count(")") and name.count("<") <= name.count(">"):
-            return False
-        self._open_name -= 1
-        self._kernel = name + text.rstrip()
-        return True
+        return False
 
 
 _HEADER: Final = re.compile(r"\s*Invocations\s+Avg\s+Min\s+Max\s+Event Name\s*\Z")
