@@ -21,18 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 from nsw import apart
 from nsw.errors import LimitError, did_you_mean
 from nsw.profilers.files_of_one_recording import files_to_read, recording_files_from
-from nsw.readers.invariants import (
-    leave_out_broken_rows,
-    warn_of_launches_without_gpu_work,
-    warn_of_metrics_without_values,
-)
-from nsw.readers.messages import (
-    find_program_failure_line,
-    nsys_profile_output,
-    problems_if_only_messages,
-    warn_by_notes_that_explain,
-    without_hint_of_early_end,
-)
+from nsw.readers import invariants, messages
 from nsw.readers.model import SURE_OF_ALL, LackReason, Options, Reader, Report, Sample
 from nsw.readers.registry import FORMATS, Format, load_package_formats
 from nsw.readers.untrusted_files import (
@@ -69,15 +58,17 @@ def read(path: Path, options: Options | None = None) -> Report:
         MemoryError: This is a process apart, and the file takes more memory than it has.
     """
     report = _read_with_detected_reader(path, options or Options())
-    leave_out_broken_rows(report)
-    warn_of_metrics_without_values(report)
+    invariants.leave_out_broken_rows(report)
+    invariants.warn_of_metrics_without_values(report)
     if options is None or options.wants("gpu_summary"):
-        warn_of_launches_without_gpu_work(report)
-    warn_by_notes_that_explain(report)
+        invariants.warn_of_launches_without_gpu_work(report)
+    messages.warn_by_notes_that_explain(report)
     if report.tables:
-        report.failed = find_program_failure_line(path)
+        report.failed = messages.find_program_failure_line(path)
     if report.failed is not None:
-        report.problems = [without_hint_of_early_end(report.tool or "", problem) for problem in report.problems]
+        report.problems = [
+            messages.without_hint_of_early_end(report.tool or "", problem) for problem in report.problems
+        ]
     if "metrics" in report.tables:
         from nsw.readers.portable_metrics import add_portable_names, convert_metrics_to_one_unit
 
@@ -128,11 +119,11 @@ def _read_with_detected_reader(path: Path, options: Options, *, is_unpacked_copy
     if detected is None:
         if not sample.is_folder and (explanation := explain_stand_in_file(sample)) is not None:
             return _add_not_report_error(report, explanation)
-        if (output := nsys_profile_output(sample)) is not None:
+        if (output := messages.nsys_profile_output(sample)) is not None:
             report.tool, report.problems, is_all_well = "nsys", *output
             report.lack = LackReason.OUTPUT if is_all_well else None
             return report
-        if (spoken := problems_if_only_messages(sample)) is not None:
+        if (spoken := messages.problems_if_only_messages(sample)) is not None:
             report.tool, report.problems = spoken
             report.error(f"contains only messages of {report.tool}, no results")
             return report

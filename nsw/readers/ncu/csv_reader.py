@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.readers.messages import NcuMessageCollector
 from nsw.readers.model import Options, Report, Sample
-from nsw.readers.ncu.csv_pages import (
-    CsvPage,
-    SourcePageRows,
-    have_same_kernel_and_size,
-    parse_page_header,
-    split_quoted_cells,
-)
+from nsw.readers.ncu import csv_pages
+from nsw.readers.ncu import values as ncu_values
 from nsw.readers.ncu.results import (
     RULE_COLUMNS,
     SUMMARY,
@@ -27,13 +22,6 @@ from nsw.readers.ncu.results import (
     section_title,
     session_fact_rows,
     warn_of_guessed_decimal_mark,
-)
-from nsw.readers.ncu.values import (
-    EVIDENCE_VALUES,
-    ValueParser,
-    decide_decimal_mark,
-    name_or_unit_is_number,
-    parse_integer,
 )
 from nsw.readers.text.lines import (
     LOOKED_AT,
@@ -72,7 +60,7 @@ def sniff(sample: Sample) -> int:
     """Certain when a header of ncu's is in the file."""
     if sample.is_binary:
         return 0
-    if any(parse_page_header(line) for line in sample.text.splitlines()[:400]):
+    if any(csv_pages.parse_page_header(line) for line in sample.text.splitlines()[:400]):
         return 95
     return 90 if sample.contains(*_HEADERS) else 0
 
@@ -80,7 +68,7 @@ def sniff(sample: Sample) -> int:
 def read(path: Path, options: Options) -> Report:
     """Launches, metrics, rules and facts, whatever is between the rows; each CSV of the file is a block."""
     report = Report(str(path), tool="ncu", format="ncu-csv")
-    results, messages, left, source = NcuResults(), NcuMessageCollector(), OmittedLines(), SourcePageRows()
+    results, messages, left, source = NcuResults(), NcuMessageCollector(), OmittedLines(), csv_pages.SourcePageRows()
     blocks = 0
     is_large = path.stat().st_size >= LARGE and not is_labelled(list(islice(text_lines(path), LOOKED_AT)))
     for rank, lines in [(None, ())] if is_large else lines_by_rank(text_lines(path)):
@@ -129,13 +117,13 @@ class CsvScan:
     left: OmittedLines
     rank: int | None
     blocks: int
-    source: SourcePageRows = field(default_factory=SourcePageRows)
-    page: CsvPage | None = None
+    source: csv_pages.SourcePageRows = field(default_factory=csv_pages.SourcePageRows)
+    page: csv_pages.CsvPage | None = None
     launches: dict[str, Launches] = field(default_factory=dict)  # of the page, by process and id: their owners
     summaries: dict[tuple[Any, ...], int] = field(default_factory=dict)  # by all of their columns: their owners
     heads: dict[str, tuple[int, Launches]] = field(default_factory=dict)  # by the cells that launches have in common
     waiting: UnparsedRows = field(default_factory=UnparsedRows)
-    parse: ValueParser | None = None  # once enough values have been seen to decide the marks of the page
+    parse: ncu_values.ValueParser | None = None  # once enough values have been seen to decide the marks of the page
     at: int = 0  # the line
     aside: tuple[int, int] = (0, 0)  # fields of a table between the rows, and its last line
     pending: list[Line] = field(default_factory=list)  # lines of a row whose quotes are still open
@@ -154,7 +142,7 @@ class CsvScan:
 
         # A worker gets a text, a page and a parser. Nobody changes a page; what it caches is the same each time. The
         # parser caches values by text: two threads may parse a text twice, to one value. This thread has all else.
-        ahead: deque[tuple[int, str, CsvPage | None, Future[PlainRows] | None]] = deque()
+        ahead: deque[tuple[int, str, csv_pages.CsvPage | None, Future[PlainRows] | None]] = deque()
         with ThreadPoolExecutor(_WORKERS) as pool:
             for first, block in blocks:
                 page, parse, job = self.page, self.parse, None
@@ -167,7 +155,7 @@ class CsvScan:
                 self.read_block(*waiting)
         self.finish()
 
-    def read_block(self, first: int, block: str, page: CsvPage | None, job: Future[PlainRows] | None) -> None:
+    def read_block(self, first: int, block: str, page: csv_pages.CsvPage | None, job: Future[PlainRows] | None) -> None:
         """Read one block: the plain rows of a page together, all other lines one by one.
 
         Args:
@@ -242,7 +230,7 @@ class CsvScan:
                 owner = launches[launch_id] = len(common_of)  # as `results.owner` adds it, without half a million calls
                 common_of.append(common)
                 launch_ids.append(launch_id)
-            elif common_of[owner] != common and not have_same_kernel_and_size(
+            elif common_of[owner] != common and not csv_pages.have_same_kernel_and_size(
                 results.common_columns_of_owner(owner), results.common[common]
             ):
                 break
@@ -253,7 +241,7 @@ class CsvScan:
         """What launches have in common by its cells, and the launches of that process; None where it is no such row."""
         page = self.page
         assert page is not None
-        row = ["0", *split_quoted_cells(launch_prefix)]
+        row = ["0", *csv_pages.split_quoted_cells(launch_prefix)]
         if len(row) != page.first_name_position or not page.is_row_of_page(row):
             return None
         columns = page.launch_columns(row, self.block_number, self.rank)
@@ -294,7 +282,7 @@ class CsvScan:
 
     def read_complete_line(self, number: int, line: str) -> None:
         """Take a row, a header, or a message."""
-        if (page := parse_page_header(line)) is not None:
+        if (page := csv_pages.parse_page_header(line)) is not None:
             self.end_page()
             self.begin_page(page)
         elif self.accept_source_title(line):
@@ -307,7 +295,7 @@ class CsvScan:
         is_place = self.page is None or self.page.kind == "source"
         return is_place and line.startswith(_TITLED) and self.source.accept_title(delimited_cells(line, ","))
 
-    def begin_page(self, page: CsvPage) -> None:
+    def begin_page(self, page: csv_pages.CsvPage) -> None:
         """A header: the lines below are of its page."""
         if page.kind == "source":
             self.source.begin_page()
@@ -330,15 +318,15 @@ class CsvScan:
             return
         waiting = self.waiting.metrics
         waiting.append((launch_number, names, printed_value))
-        if len(waiting) >= EVIDENCE_VALUES:
+        if len(waiting) >= ncu_values.EVIDENCE_VALUES:
             self.decide_number_format()
 
-    def decide_number_format(self) -> ValueParser:
+    def decide_number_format(self) -> ncu_values.ValueParser:
         """How the page's numbers are written; the metrics that waited for it are read."""
         waiting = self.waiting
         texts = [(t, names[3]) for _, names, t in waiting.metrics]
         texts = texts or [(t, names[3]) for _, names, ts in waiting.spreads for t in ts]
-        parse = self.parse = ValueParser(decide_decimal_mark(texts))
+        parse = self.parse = ncu_values.ValueParser(ncu_values.decide_decimal_mark(texts))
         for owner, names, text in waiting.metrics:
             self.results.add_metric(owner, names, parse(text))
         for owner, cells in waiting.rules:
@@ -378,7 +366,7 @@ class CsvScan:
             return True
         return self.note_if_damaged_row(page, line, number)
 
-    def note_if_damaged_row(self, page: CsvPage, line: str, number: int) -> bool:
+    def note_if_damaged_row(self, page: csv_pages.CsvPage, line: str, number: int) -> bool:
         """Whether a line that could not be read looks like a damaged row; such a line is reported.
 
         Args:
@@ -400,7 +388,7 @@ class CsvScan:
         self.aside = (len(row), number)
         return True
 
-    def accept_row(self, page: CsvPage, row: list[str]) -> bool:
+    def accept_row(self, page: csv_pages.CsvPage, row: list[str]) -> bool:
         """Whether the fields were a row of the page."""
         if page.kind == "session":
             self.results.facts += session_fact_rows(page.header, row, self.rank)
@@ -425,7 +413,7 @@ class CsvScan:
             return True
         return self.accept_details_row(page, row, owner)
 
-    def find_or_add_launch(self, page: CsvPage, row: Sequence[str]) -> int | None:
+    def find_or_add_launch(self, page: csv_pages.CsvPage, row: Sequence[str]) -> int | None:
         """The number of the launch that a row is of; None when it is no row of this page."""
         launch_id, process = page.launch_key(row)
         launches = self.launches.setdefault(process, {})
@@ -436,7 +424,7 @@ class CsvScan:
             )
         return owner
 
-    def accept_details_row(self, page: CsvPage, row: list[str], owner: int) -> bool:
+    def accept_details_row(self, page: csv_pages.CsvPage, row: list[str], owner: int) -> bool:
         """Add a metric of a launch, a rule, or both; returns whether the fields were such a row.
 
         Args:
@@ -446,7 +434,7 @@ class CsvScan:
         """
         section, name, label, unit = page.metric_names_of_row(row)
         names: Names = (section or None, name, label or None, unit)
-        if name_or_unit_is_number(name, unit) or (not name and row[page.column_positions["Metric Value"]]):
+        if ncu_values.name_or_unit_is_number(name, unit) or (not name and row[page.column_positions["Metric Value"]]):
             return False
         if name:
             self.add_metric(owner, names, row[page.column_positions["Metric Value"]])
@@ -456,18 +444,18 @@ class CsvScan:
             return False  # advice without its rule
         return True
 
-    def accept_summary_row(self, page: CsvPage, row: list[str]) -> bool:
+    def accept_summary_row(self, page: csv_pages.CsvPage, row: list[str]) -> bool:
         """A metric over launches; whether it was one."""
         if not (page.has_field_count_of_page(row) and page.is_row_of_page(row)):
             return False
         columns = {k: v for k, v in page.launch_columns(row, self.block_number, self.rank).items() if k != "launch_id"}
-        columns["invocations"] = parse_integer(page.field_by_name(row, "Invocations"))
+        columns["invocations"] = ncu_values.parse_integer(page.field_by_name(row, "Invocations"))
         key = tuple(columns.values())
         if (owner := self.summaries.get(key)) is None:
             owner = self.summaries[key] = self.results.add_owner(SUMMARY, **columns)
         section, name, _, unit = page.metric_names_of_row(row)
         names = (section or None, name, None, unit)
-        if name_or_unit_is_number(name, unit):
+        if ncu_values.name_or_unit_is_number(name, unit):
             return False
         minimum, maximum, mean = (row[page.column_positions[c]] for c in ("Minimum", "Maximum", "Average"))
         self.waiting.spreads.append((owner, names, (minimum, maximum, mean)))

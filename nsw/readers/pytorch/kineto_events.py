@@ -409,8 +409,12 @@ class Trace:
         gpu.external.append(_as_int(args.get("External id", args.get("external id"))))
         gpu.correlation.append(_as_int(args.get("correlation")))
         gpu.device.append(_as_int(args.get("device", event.get("pid"))))
-        stream_and_node = _as_int(args.get("stream")), _as_int(args.get("graph node id"))
-        lane = (str(event.get("pid")), str(event.get("tid")), *stream_and_node)
+        lane = (
+            str(event.get("pid")),
+            str(event.get("tid")),
+            _as_int(args.get("stream")),
+            _as_int(args.get("graph node id")),
+        )
         gpu.lane.append(self.lanes.setdefault(lane, len(self.lanes)))
         gpu.size.append(_as_int(args.get("bytes")))
         gpu.blocks_per_sm.append(_as_float(args.get("blocks per SM")))

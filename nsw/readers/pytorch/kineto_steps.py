@@ -19,14 +19,8 @@ import numpy as np
 
 from nsw.readers.pytorch.kineto import name_columns
 from nsw.readers.pytorch.kineto_events import ANNOTATION, CALL, OP, Trace
+from nsw.readers.timeline import process_phases
 from nsw.readers.timeline.iterations import Iterations, Marks
-from nsw.readers.timeline.process_phases import (
-    Recorded,
-    launch_times,
-    marks_by_name,
-    phases_of_operations,
-    tables_of_process,
-)
 from nsw.readers.timeline.statistics import IntArray
 from nsw.tables import Row
 
@@ -177,7 +171,9 @@ def gpu_launch_times(trace: Trace) -> IntArray:
     """When the host launched each GPU event; -1 where no call tells."""
     kind, correlation = np.asarray(trace.host.kind), np.asarray(trace.host.correlation)
     calls = np.flatnonzero((kind == CALL) & (correlation >= 0))
-    return launch_times(np.asarray(trace.gpu.correlation), correlation[calls], np.asarray(trace.host.start)[calls])
+    return process_phases.launch_times(
+        np.asarray(trace.gpu.correlation), correlation[calls], np.asarray(trace.host.start)[calls]
+    )
 
 
 def _spans_by_category(trace: Trace) -> list[Spans]:
@@ -264,7 +260,7 @@ def phase_tables(trace: Trace, *, named_step: str | None, warmup: int | None, ev
     recorded = _recorded_events(trace)
     if not len(recorded.start):
         return {}
-    return tables_of_process(
+    return process_phases.tables_of_process(
         recorded, _recorded_span(trace, recorded), named_step=named_step, warmup=warmup, every=every
     )
 
@@ -277,13 +273,13 @@ def phase_of_operations(trace: Trace, named_step: str | None, warmup: int | None
         named_step: The annotation that a recipe names as its step; None: the iterations are detected.
         warmup: How many iterations are warm-up; None: this is detected.
     """
-    return phases_of_operations(_recorded_events(trace), named_step, warmup)
+    return process_phases.phases_of_operations(_recorded_events(trace), named_step, warmup)
 
 
-def _recorded_events(trace: Trace) -> Recorded:
+def _recorded_events(trace: Trace) -> process_phases.Recorded:
     gpu, host = trace.gpu, trace.host
     calls = np.flatnonzero(np.asarray(host.kind) == CALL)
-    return Recorded(
+    return process_phases.Recorded(
         names=list(trace.names),
         name_columns=name_columns,
         gpu_name=np.asarray(gpu.name),
@@ -308,7 +304,7 @@ def _profiler_steps(trace: Trace) -> Iterations | None:
     return Iterations("profiler_step", _STEPS, steps[:, 0], int(steps[:, 1].max()))
 
 
-def _recorded_span(trace: Trace, recorded: Recorded) -> tuple[int, int]:
+def _recorded_span(trace: Trace, recorded: process_phases.Recorded) -> tuple[int, int]:
     first, last = int(recorded.start.min()), int((recorded.start + recorded.duration).max())
     start = np.asarray(trace.host.start)
     if not len(start):
@@ -324,4 +320,4 @@ def _annotation_marks(trace: Trace) -> list[Marks]:
     starts = np.asarray(host.start)[chosen]
     ends = starts + np.asarray(host.duration)[chosen]
     range_names = [names[code] for code in np.asarray(host.name)[chosen].tolist()]
-    return marks_by_name(range_names, np.asarray(host.thread)[chosen].tolist(), starts, ends)
+    return process_phases.marks_by_name(range_names, np.asarray(host.thread)[chosen].tolist(), starts, ends)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from nsw.readers.timeline import iterations as repetitions
+from nsw.readers.timeline import iterations as loops
 from nsw.readers.timeline import phases as timeline
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls, call_kinds, time_order
 from nsw.readers.timeline.gaps import use_tables
@@ -63,8 +63,8 @@ class Recorded:
     call_name: IntArray
     call_start: IntArray
     call_duration: IntArray
-    marks: Sequence[repetitions.Marks] = field(default=())
-    steps: repetitions.Iterations | None = None
+    marks: Sequence[loops.Marks] = field(default=())
+    steps: loops.Iterations | None = None
     contexts: Sequence[int] = ()
     stream: IntArray | None = None
     memory: IntArray | None = None
@@ -130,7 +130,7 @@ def tables_of_process(
     phases = None if iterations is None else timeline.split_phases(work, iterations, warmup)
     origin = {"device": device} if (device := _only_device(work)) is not None else {}
     summary = [] if phases is None else _by_phase(recorded, work, phases)
-    few = repetitions.count_rare_repetitions(_own_kernels(recorded, work)) if phases is None else 0
+    few = loops.count_rare_repetitions(_own_kernels(recorded, work)) if phases is None else 0
     process = timeline.Timeline(origin, work, span, phases, few, recorded.contexts, recorded.calls())
     tables = timeline.phase_tables([process], [origin | row for row in summary], every=every) | use_tables([process])
     first = min(int(work.start.min()), span[0])
@@ -159,9 +159,7 @@ def phases_of_operations(recorded: Recorded, named_step: str | None, warmup: int
     ]
 
 
-def iterations_of(
-    recorded: Recorded, work: timeline.Operations, named_step: str | None
-) -> repetitions.Iterations | None:
+def iterations_of(recorded: Recorded, work: timeline.Operations, named_step: str | None) -> loops.Iterations | None:
     """The iterations of a process: the profiler's own steps, else marks that repeat, else kernels that repeat.
 
     Args:
@@ -174,30 +172,30 @@ def iterations_of(
     """
     if named_step is None and recorded.steps is not None:
         return recorded.steps
-    launched = repetitions.LaunchedWork(work.launches(), work.duration)
-    iterations = repetitions.iterations_by_marks(recorded.marks, launched, named_step=named_step)
+    launched = loops.LaunchedWork(work.launches(), work.duration)
+    iterations = loops.iterations_by_marks(recorded.marks, launched, named_step=named_step)
     if iterations is None and named_step is not None:
-        iterations = repetitions.iterations_by_marks(recorded.marks, launched)
+        iterations = loops.iterations_by_marks(recorded.marks, launched)
     if iterations is not None:
         return iterations
     calls = recorded.calls()
     waits = [] if calls is None else [calls.start[calls.kind == SYNCHRONISE]]
     optimizers, autotuners = (
         [code for code, name in enumerate(recorded.names) if is_one(name)]
-        for is_one in (repetitions.is_optimizer, repetitions.is_autotuner)
+        for is_one in (loops.is_optimizer, loops.is_autotuner)
     )
-    kernels = repetitions.without_trials(_own_kernels(recorded, work), autotuners)
+    kernels = loops.without_trials(_own_kernels(recorded, work), autotuners)
     from_gpu, to_gpu = (work.launches(work.detail("way") == way) for way in (timeline.FROM_GPU, timeline.TO_GPU))
-    return repetitions.iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=work.launches)
+    return loops.iterations_by_kernels(kernels, [*waits, from_gpu], to_gpu, optimizers, operations=work.launches)
 
 
-def _own_kernels(recorded: Recorded, work: timeline.Operations) -> repetitions.Kernels:
+def _own_kernels(recorded: Recorded, work: timeline.Operations) -> loops.Kernels:
     own = work.category == timeline.KERNEL
     # NCCL's come where a bucket is full
     kernels = np.flatnonzero(
         own if 2 * int(own.sum()) > int((work.category != timeline.MEMORY).sum()) else work.category != timeline.MEMORY
     )
-    return repetitions.Kernels(
+    return loops.Kernels(
         recorded.gpu_name[kernels],
         work.start[kernels],
         recorded.duration[kernels],
@@ -224,7 +222,7 @@ def launch_times(correlation_ids: IntArray, keys: IntArray, starts: IntArray) ->
 
 def marks_by_name(
     names: Sequence[str], threads: Sequence[Any], starts: IntArray, ends: IntArray, launching: set[Any] | None = None
-) -> list[repetitions.Marks]:
+) -> list[loops.Marks]:
     """Ranges as marks by name and thread; numbers in names do not count.
 
     Args:
@@ -235,7 +233,7 @@ def marks_by_name(
         launching: The threads that make CUDA calls; None: all do, as far as is known.
     """
     rows_by_name: dict[tuple[str, Any], list[int]] = {}
-    generics = {name: repetitions.name_without_numbers(name) for name in dict.fromkeys(names)}
+    generics = {name: loops.name_without_numbers(name) for name in dict.fromkeys(names)}
     for index, (name, thread) in enumerate(zip(names, threads, strict=True)):
         rows_by_name.setdefault((generics[name], thread), []).append(index)
     marks = []
@@ -244,7 +242,7 @@ def marks_by_name(
         exact_names = {names[n] for n in rows}
         launches = launching is None or thread in launching
         marks.append(
-            repetitions.Marks(
+            loops.Marks(
                 exact_names.pop() if len(exact_names) == 1 else name, starts[rows][order], ends[rows][order], launches
             )
         )

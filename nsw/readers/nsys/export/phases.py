@@ -11,30 +11,10 @@ import numpy as np
 
 from nsw.readers.nsys.export.nvtx import Lookup, Ranges
 from nsw.readers.nsys.export.source import GRAPH, KERNEL, MEMCPY, MEMSET, NULL, Collected, TableFault, process_of
+from nsw.readers.timeline import columns as arrays
+from nsw.readers.timeline import iterations as loops
 from nsw.readers.timeline import phases as timeline
 from nsw.readers.timeline.calls import SYNCHRONISE, Calls
-from nsw.readers.timeline.columns import (
-    GrowingColumn,
-    column_of_codes,
-    constant_column,
-    many_rows,
-    narrowest_copy,
-    row_slices,
-    select_rows,
-)
-from nsw.readers.timeline.iterations import (
-    Iterations,
-    Kernels,
-    LaunchedWork,
-    Marks,
-    are_layers,
-    count_rare_repetitions,
-    iterations_by_kernels,
-    iterations_by_marks,
-    name_without_numbers,
-    numbered_layer,
-    without_trials,
-)
 from nsw.readers.timeline.statistics import Groups, IntArray
 from nsw.tables import Row
 
@@ -95,7 +75,7 @@ class Split:
         codes = np.full(len(start), UNPHASED, np.int8)
         if len(self.processes) > 1:
             codes[np.isin(indices, self.hosts)] = timeline.SETUP
-        for rows in row_slices(len(start)):
+        for rows in arrays.row_slices(len(start)):
             times = start[rows] if delay is None else start[rows] - delay[rows]
             for index, phases in self.phased.items():
                 if len(self.processes) == 1:
@@ -166,20 +146,20 @@ def split_by_iterations(
     for index in range(len(result.processes)):
         work = result.work[index] = _process_work(result, gpu, index, nccl)
         of_marks = len(work.start) and index in marks
-        launched_work = LaunchedWork(work.launches(), work.duration) if of_marks else None
-        iterations = iterations_by_marks(marks.get(index, []), launched_work, named_step=named_step)
+        launched_work = loops.LaunchedWork(work.launches(), work.duration) if of_marks else None
+        iterations = loops.iterations_by_marks(marks.get(index, []), launched_work, named_step=named_step)
         missing = missing if iterations is None else None
         if iterations is None and named_step is not None:
-            iterations = iterations_by_marks(marks.get(index, []), launched_work)
+            iterations = loops.iterations_by_marks(marks.get(index, []), launched_work)
         del launched_work  # 12 bytes an operation
         has_kernels = KERNEL in gpu or GRAPH in gpu
         if iterations is None and has_kernels:
-            kernels = without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
+            kernels = loops.without_trials(_process_kernels(result, gpu, index, nccl), autotuners)
             separators = _wait_and_copy_times(result, work, index, host)
             graphs = np.flatnonzero(kernels.names < 0)
             if 2 * kernels.durations[graphs].sum() > kernels.durations.sum():  # other kernels are of its start
                 kernels = kernels.select(graphs)
-            by_kernels = partial(iterations_by_kernels, operations=work.launches)
+            by_kernels = partial(loops.iterations_by_kernels, operations=work.launches)
             iterations = by_kernels(kernels, *separators, optimizers)
             if iterations is None and len(graphs := _graphs_behind_start(kernels)):
                 iterations = by_kernels(kernels.select(graphs), *separators, optimizers)
@@ -189,7 +169,7 @@ def split_by_iterations(
         if iterations is not None:
             result.phased[index] = timeline.split_phases(work, iterations, warmup)
         elif has_kernels:
-            result.repetitions[index] = count_rare_repetitions(_process_kernels(result, gpu, index))
+            result.repetitions[index] = loops.count_rare_repetitions(_process_kernels(result, gpu, index))
     together = (
         timeline.shared_warmup(list(result.phased.values())) if warmup is None and len(result.phased) > 1 else None
     )
@@ -230,7 +210,7 @@ def _process_indices(split: Split, collected: Collected, column: str) -> IntArra
     """The index of each row's process; of an unknown one the first."""
     indices = {p: i for i, p in enumerate(split.processes)}
     of_code = [indices.get(None if v == NULL else process_of(v), 0) for v in collected.distinct[column]]
-    return column_of_codes(of_code, collected.codes[column])
+    return arrays.column_of_codes(of_code, collected.codes[column])
 
 
 def relate_calls(gpu: Mapping[str, Collected], calls: Collected) -> None:
@@ -255,10 +235,10 @@ def _launch_delays(split: Split, collected: Collected, calls: Collected | None) 
     """How long before its start the host launched each operation, ns; 0 where no call is known."""
     start, call = collected.columns["start"], collected.columns.get("call")
     if calls is None or call is None:
-        return constant_column(np.int8(0), len(start))
+        return arrays.constant_column(np.int8(0), len(start))
     launches, unknown = calls.columns["start"], call < 0
-    delay = GrowingColumn.of_parts(
-        np.where(unknown[rows], 0, start[rows] - launches[call[rows]]) for rows in many_rows(len(start))
+    delay = arrays.GrowingColumn.of_parts(
+        np.where(unknown[rows], 0, start[rows] - launches[call[rows]]) for rows in arrays.many_rows(len(start))
     )
     if unknown.any():
         launched = start - delay
@@ -266,7 +246,7 @@ def _launch_delays(split: Split, collected: Collected, calls: Collected | None) 
             if len(launches[_process_rows(split, calls, index, "globalTid")]):
                 rows = _process_rows(split, collected, index)
                 launched[rows] = timeline.assumed_launches(launched[rows], start[rows], unknown[rows])
-        delay = narrowest_copy(start - launched)
+        delay = arrays.narrowest_copy(start - launched)
     return delay
 
 
@@ -275,14 +255,14 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
     for table, collected in gpu.items():
         rows = _process_rows(split, collected, index)
         start = collected.columns["start"][rows]
-        categories = constant_column(
+        categories = arrays.constant_column(
             np.int8(timeline.MEMORY if table in (MEMCPY, MEMSET) else timeline.KERNEL), len(start)
         )
         if table == KERNEL and nccl:
             categories = categories.copy()
             categories[np.isin(collected.keys[rows], list(nccl))] = timeline.COMMUNICATION
         described = collected.durations, split.delays[table], _devices(collected), *_operation_details(collected)
-        values = [start, *(select_rows(column, rows, len(start)) for column in described)]
+        values = [start, *(arrays.select_rows(column, rows, len(start)) for column in described)]
         values.insert(4, categories)
         for column, part in zip(columns, values, strict=True):
             column.append(part)
@@ -299,12 +279,12 @@ def _process_work(split: Split, gpu: Mapping[str, Collected], index: int, nccl: 
 
 def _joined(parts: list[IntArray], narrowest: type[np.signedinteger[Any]] = np.int8) -> IntArray:
     """The parts of a column as one; a single one is not copied."""
-    return parts[0] if len(parts) == 1 else GrowingColumn.of_parts(parts, narrowest)
+    return parts[0] if len(parts) == 1 else arrays.GrowingColumn.of_parts(parts, narrowest)
 
 
 def _devices(collected: Collected) -> IntArray:
     """The device of each row."""
-    return column_of_codes(collected.distinct["deviceId"], collected.codes["deviceId"])
+    return arrays.column_of_codes(collected.distinct["deviceId"], collected.codes["deviceId"])
 
 
 _WAYS: Final = {1: timeline.TO_GPU, 2: timeline.FROM_GPU, 8: timeline.ON_GPU}  # by copyKind
@@ -314,7 +294,7 @@ _UNIFIED: Final = {11: timeline.TO_GPU, 12: timeline.FROM_GPU}
 def _operation_details(collected: Collected) -> tuple[IntArray, ...]:
     """Size, way, memory, stream, blocks and kernel of each row of a table; -1 where it has none."""
     columns = collected.columns
-    absent = constant_column(np.int8(-1), len(collected.keys))
+    absent = arrays.constant_column(np.int8(-1), len(collected.keys))
     way = memory = absent
     kernel = collected.keys if collected.table == KERNEL else absent
     if collected.table == MEMCPY:
@@ -337,7 +317,9 @@ def _process_rows(split: Split, collected: Collected, index: int, column: str = 
     return np.flatnonzero(_process_indices(split, collected, column) == index) if several else slice(None)
 
 
-def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Collected | None) -> dict[int, list[Marks]]:
+def _iteration_range_candidates(
+    split: Split, ranges: Ranges | None, calls: Collected | None
+) -> dict[int, list[loops.Marks]]:
     """The ranges that may be iterations: by index of the process, those of most time first."""
     if ranges is None:
         return {}
@@ -345,7 +327,7 @@ def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Coll
     of_label = [
         -1
         if style == "mark" or name is None or domain in _NO_STEPS
-        else names.setdefault(name_without_numbers(name), len(names))
+        else names.setdefault(loops.name_without_numbers(name), len(names))
         for style, domain, name in ranges.labels
     ]
     number = np.array(of_label, np.int64)[ranges.label]
@@ -359,7 +341,7 @@ def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Coll
     indices = {p: i for i, p in enumerate(split.processes)}
     callers = set() if calls is None else set(calls.distinct["globalTid"])
     texts = list(names)
-    by_process: dict[int, list[Marks]] = {}
+    by_process: dict[int, list[loops.Marks]] = {}
     for at in np.argsort(-total_durations, kind="stable")[: _CANDIDATES * len(indices)].tolist():
         caller, name = divmod(int(keys[at]), len(names))
         owner = int(threads[caller])
@@ -369,28 +351,28 @@ def _iteration_range_candidates(split: Split, ranges: Ranges | None, calls: Coll
             rows = rows[np.argsort(ranges.start[rows], kind="stable")]
             label = ranges.label[rows]
             common_name = ranges.labels[int(label[0])][2] if (label == label[0]).all() else None
-            marks = Marks(
+            marks = loops.Marks(
                 common_name or texts[name], ranges.start[rows], ranges.end[rows], not callers or owner in callers
             )
             by_process.setdefault(index, []).append(marks)
     return by_process
 
 
-def _repeated_layers(split: Split, index: int, ranges: Ranges | None, iterations: Iterations | None) -> str:
+def _repeated_layers(split: Split, index: int, ranges: Ranges | None, iterations: loops.Iterations | None) -> str:
     """The layers of a network that repeat in a process, in place of iterations; empty: none do."""
     if ranges is None or iterations is None:
         return ""
     codes: dict[tuple[str, str], int] = {}
     of_label = [
         -1
-        if style == "mark" or name is None or (layer := numbered_layer(name)) is None
+        if style == "mark" or name is None or (layer := loops.numbered_layer(name)) is None
         else codes.setdefault(layer, len(codes))
         for style, _, name in ranges.labels
     ]
     layers = np.array(of_label, np.int64)[ranges.label]
     of_process = (ranges.thread >> 24) & 0xFFFFFF == split.processes[index] if len(split.processes) > 1 else True
     rows = np.flatnonzero((layers >= 0) & of_process)
-    if not are_layers(iterations, ranges.start[rows], layers[rows]):
+    if not loops.are_layers(iterations, ranges.start[rows], layers[rows]):
         return ""
     names = [name for name, _ in codes]
     return f"{max(names, key=names.count)}.N"
@@ -406,17 +388,19 @@ def _wait_and_copy_times(
     return [*waits, work.launches(way == timeline.FROM_GPU)], work.launches(way == timeline.TO_GPU)
 
 
-def _process_kernels(split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()) -> Kernels:
+def _process_kernels(
+    split: Split, gpu: Mapping[str, Collected], index: int, nccl: Collection[int] = ()
+) -> loops.Kernels:
     """A process's kernels and whole graphs, without NCCL's kernels: they come where a bucket is full."""
     parts = [_kernels_of_table(split, gpu[table], index, nccl) for table in (KERNEL, GRAPH) if table in gpu]
     if len(parts) == 1:
-        return Kernels(*parts[0])
+        return loops.Kernels(*parts[0])
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     order = np.argsort(columns[1], kind="stable")
-    return Kernels(*(column[order] for column in columns))
+    return loops.Kernels(*(column[order] for column in columns))
 
 
-def _graphs_behind_start(kernels: Kernels) -> IntArray:
+def _graphs_behind_start(kernels: loops.Kernels) -> IntArray:
     """The graphs, where from the middle one on they are most of the work: other kernels are of autotuning or set-up."""
     graphs = np.flatnonzero(kernels.names < 0)
     if len(graphs):
