@@ -184,13 +184,7 @@ def split_phases(work: Operations, iterations: Iterations, warmup: int | None = 
         gpus.append(_on_gpu(mine, device, marks, edges, busy[-1][1:-1], longest_gaps(covered, edges)))
         del mine, covered  # before those of the next GPU are copied
     return Phased(
-        iterations,
-        count,
-        host,
-        edges,
-        _sums_between(ordered.duration, at),
-        _mean_busy(busy, edges),
-        tuple(gpus),
+        iterations, count, host, edges, _sums_between(ordered.duration, at), _mean_busy(busy, edges), tuple(gpus)
     )
 
 

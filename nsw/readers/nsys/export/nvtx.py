@@ -17,15 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsw.readers.nsys.export.source import (
-    NULL,
-    NVTX,
-    TEXT,
-    Source,
-    TableFault,
-    has_columns,
-    require_integers,
-)
+from nsw.readers.nsys.export.source import NULL, NVTX, TEXT, Source, TableFault, has_columns, require_integers
 from nsw.readers.timeline.columns import GrowingColumn, narrowest_copy, row_slices, search_near
 from nsw.readers.timeline.statistics import distinct, duration_statistics, group_by_key, merge_by_label, with_shares
 
