@@ -84,14 +84,7 @@ def _first_matching_lines(output: Path, regexes: Sequence[str], size: int) -> li
     seconds = _SECONDS + size * _SECONDS_A_BYTE
     searches = [_FirstMatchSearch(regex, seconds) for regex in regexes]
     _search_output(output, searches)
-    return [
-        OutputLine(too_slow=True)
-        if search.gave_up
-        else None
-        if search.first is None
-        else line_at_offset(output, search.first)
-        for search in searches
-    ]
+    return [search.first_line(output) for search in searches]
 
 
 def line_at_offset(output_file: Path, offset: int) -> OutputLine:
@@ -188,6 +181,12 @@ class _FirstMatchSearch:
         self._end = 0  # of the last match, in the whole output
         self.first: int | None = None
         self.gave_up = False
+
+    def first_line(self, output: Path) -> OutputLine | None:
+        """The line of the first match; None: there is none."""
+        if self.gave_up:
+            return OutputLine(too_slow=True)
+        return None if self.first is None else line_at_offset(output, self.first)
 
     def search_window(self, window: _OutputWindow) -> None:
         """Take the matches that begin in a window, unless the expression took too long."""

@@ -108,12 +108,8 @@ class _EventTable:
         symbol = cell_of["Symbol"][origin.end() :] if origin else ""
         if own_share is None or not symbol:
             return None
-        row: Row = {
-            "name": symbol,
-            "module": cell_of.get("Shared Object"),
-            "self_pct": own_share.value,
-            "self_pct_pm": own_share.pm,
-        }
+        shares = {"self_pct": own_share.value, "self_pct_pm": own_share.pm}
+        row: Row = {"name": symbol, "module": cell_of.get("Shared Object")} | shares
         for title, column in (("Samples", "samples"), ("Period", "period")):
             if title in cell_of and (row.setdefault(column, parse_integer(cell_of[title])) is None):
                 return None
@@ -131,11 +127,8 @@ class _EventTable:
         amounts: Row = {}
         if (count := exact or self._share_of_count(own_share)) is not None:
             amounts |= self.event.amount_columns(column, count)
-        if (
-            column == "self_s"
-            and (whole_share := _parse_share(children or ""))
-            and (count := self._share_of_count(whole_share))
-        ):
+        whole_share = _parse_share(children or "") if column == "self_s" else None
+        if whole_share and (count := self._share_of_count(whole_share)):
             amounts |= self.event.amount_columns("cpu_time_s", count)
         return amounts
 

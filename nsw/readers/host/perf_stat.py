@@ -152,12 +152,8 @@ def _facts_summed_over_cores(facts: Sequence[Row]) -> list[Row]:
             merged[at] = merged[at] | {"value": merged[at]["value"] + fact["value"]}
     for (block, key), fact in merged.items():
         counts = [merged[block, name]["value"] for name in ("instructions", "cycles") if (block, name) in merged]
-        if (
-            key == "ipc"
-            and len(counts) == 2
-            and counts[1]
-            and [(f["block"], f["key"]) for f in facts].count((block, "ipc")) > 1
-        ):
+        is_of_both = key == "ipc" and sum(f["block"] == block and f["key"] == key for f in facts) > 1
+        if is_of_both and len(counts) == 2 and counts[1]:
             merged[block, key] = fact | {"value": counts[0] / counts[1], "value_pm": None}
     return list(merged.values())
 

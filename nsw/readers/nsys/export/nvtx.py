@@ -449,8 +449,6 @@ def _add_by_label(totals: IntArray, label: IntArray, figures: IntArray) -> None:
 
 def _median_projections(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:
     """The median projection of each label."""
-    from nsw.readers.timeline.statistics import group_by_key
-
     if not spans:
         return {}
     grouped = group_by_key(*(np.concatenate(column) for column in zip(*spans, strict=True)))
@@ -467,8 +465,6 @@ def _project_ranges(start: IntArray, end: IntArray, cells: Cells) -> IntArray:
     high = np.searchsorted(cells.call_start, end, "right")
     figures = np.zeros((4, len(start)), np.int64)
     nonempty = (low < high).nonzero()[0]
-    if not len(nonempty):
-        return figures
     low, high = low[nonempty], high[nonempty]
     count, busy = (np.concatenate(([0], np.cumsum(values))) for values in (cells.count, cells.busy))
     first = Extremes(cells.first, np.minimum).over_slices(low, high)
@@ -488,12 +484,8 @@ def _project_cut_range(cells: Cells, end: int) -> tuple[int, int, int, int]:
     if not inside.any():
         return (0, 0, 0, 0)
     inside_cells = _select_cells(cells, inside.nonzero()[0])
-    return (
-        1,
-        int(inside_cells.count.sum()),
-        int(inside_cells.busy.sum()),
-        int(inside_cells.last.max() - inside_cells.first.min()),
-    )
+    span = int(inside_cells.last.max() - inside_cells.first.min())
+    return 1, int(inside_cells.count.sum()), int(inside_cells.busy.sum()), span
 
 
 def _operation_batches(table: Collected, calls: Collected) -> Iterator[Batch]:

@@ -214,11 +214,8 @@ def _kernel_spans(
     took = np.bincount(of_kernel, weights=end - start)
     for at in np.argsort(-took, kind="stable")[:_MOST].tolist():
         mine = of_kernel == at
-        yield (
-            "kernel",
-            names.get(int(distinct[at]), f"string {distinct[at]}"),
-            Covered(start[mine], end[mine] - start[mine]),
-        )
+        name = names.get(int(distinct[at]), f"string {distinct[at]}")
+        yield "kernel", name, Covered(start[mine], end[mine] - start[mine])
 
 
 def _range_spans(work: Operations, ranges: Ranges | None, process: int | None) -> Iterator[tuple[str, str, Covered]]:

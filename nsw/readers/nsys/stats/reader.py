@@ -332,13 +332,11 @@ class Collected:
 
     def add_kernels(self, rows: list[Row], grid: Grid) -> None:
         """gpu_summary rows of kernels, or of kernels and copies; either may be in another table too."""
-        groups = {
-            "kernels": [r for r in rows if r["kind"] == "kernel"],
-            "copies": [r for r in rows if r["kind"] != "kernel"],
-        }
-        present = {group: group_rows for group, group_rows in groups.items() if group_rows}
-        repeated = {group for group, group_rows in present.items() if self._was_read_before(group, group_rows, grid)}
-        new = present.keys() - repeated
+        groups: dict[str, list[Row]] = {}
+        for row in rows:
+            groups.setdefault("kernels" if row["kind"] == "kernel" else "copies", []).append(row)
+        repeated = {group for group, group_rows in groups.items() if self._was_read_before(group, group_rows, grid)}
+        new = groups.keys() - repeated
         if repeated:
             self._repeats.append(
                 (f"the {repeated.pop()} of {_grid_name(grid)}" if new else _grid_name(grid), grid.line)

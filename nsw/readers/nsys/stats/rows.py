@@ -389,14 +389,10 @@ def api_trace(grid: Grid, marks: Marks) -> pa.Table:
 def launch_trace(grid: Grid, marks: Marks) -> tuple[pa.Table, pa.Table]:
     """gpu_trace and api_trace rows of a table that has both in a row."""
     columns = Columns(grid, marks)
-    kernels = (
-        columns.kind_and_names("kernel name")
-        | columns.event_columns("kernel start", "kernel dur")
-        | columns.extent_columns()
-    )
-    calls = {"name": columns.convert_column("api function", api_name_without_version)} | columns.event_columns(
-        "api start", "api dur"
-    )
+    kernels = columns.kind_and_names("kernel name") | columns.event_columns("kernel start", "kernel dur")
+    kernels |= columns.extent_columns()
+    calls: dict[str, Sequence[Any] | None] = columns.event_columns("api start", "api dur")
+    calls["name"] = columns.convert_column("api function", api_name_without_version)
     kernels.pop("tid", None)
     calls.pop("device", None)
     return columns.table("gpu_trace", kernels), columns.table("api_trace", calls)
