@@ -425,7 +425,8 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
         thread_ranges = slice(int(boundaries.first[thread_index]), int(boundaries.first[thread_index + 1]))
         if low < high:
             figures = _project_ranges(start[thread_ranges], end[thread_ranges], _select_cells(cells, slice(low, high)))
-            _add_by_label(totals, number[thread_ranges], figures)
+            for row, values in zip(totals, figures, strict=True):
+                np.add.at(row, number[thread_ranges], values)
             has_work = figures[0] > 0
             spans.append((number[thread_ranges][has_work], figures[3][has_work]))
     medians = _median_projections(spans)
@@ -440,11 +441,6 @@ def nvtx_gpu_summary(ranges: Ranges, calls: Collected | None, gpu: Iterable[Coll
         if calls
     ]  # fmt: skip
     return sorted(rows, key=lambda r: -r["projected_ns"])
-
-
-def _add_by_label(totals: IntArray, label: IntArray, figures: IntArray) -> None:
-    for row, values in zip(totals, figures, strict=True):
-        np.add.at(row, label, values)
 
 
 def _median_projections(spans: list[tuple[IntArray, IntArray]]) -> dict[int, float]:

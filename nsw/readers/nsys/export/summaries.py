@@ -160,7 +160,8 @@ def gpu_work(tables: GpuTables, split: Split) -> GpuWork:
     rows: list[Row] = []
     for table, collected in tables.collected.items():
         groups = phase_groups(collected, split, "globalPid", sizes=_byte_sizes(collected))
-        label, owner = _name_of_key(tables, table), _owner_columns(collected)
+        label = _name_of_key(tables, table)
+        owner: Row = {"pid": pid_of(collected, "globalPid"), "device": collected.shared_device()}
         owners = split.row_owners(collected)
         rows += [
             owner | _summary_row(tables, table, name, durations)
@@ -228,10 +229,6 @@ def um_summary(source: export.Source) -> list[Row]:
         )
     device_name = report_origin(source).gpu_name
     return [r | {"device_name": device_name} for r in rows]
-
-
-def _owner_columns(collected: export.Collected) -> dict[str, Any]:
-    return {"pid": pid_of(collected, "globalPid"), "device": collected.shared_device()}
 
 
 def copy_labels(source: export.Source) -> dict[int, str]:

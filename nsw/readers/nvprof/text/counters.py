@@ -146,15 +146,9 @@ def add_value(stream: Stream, launch: int | None, kernel: str, metric: str, devi
         device: The device as printed: `Tesla V100-SXM2-16GB (0)`, or its ordinal alone.
         value: The value and its unit.
     """
-    shared = (*_device_origin(stream, device), metric, None, value.unit, value.text_alone, kernel)
-    _metrics_table(stream).append(shared, (*[None] * 7, value.number, value.pm, launch))
-
-
-def _device_origin(stream: Stream, device: str | None) -> tuple[int | str | None, ...]:
-    if device is None:
-        return (*stream.origin_values(), stream.device, stream.device_name)
     name, ordinal = split_device(device)
-    return (*stream.origin_values(), ordinal, name)
+    shared = (*stream.origin_values(), ordinal, name, metric, None, value.unit, value.text_alone, kernel)
+    _metrics_table(stream).append(shared, (*[None] * 7, value.number, value.pm, launch))
 
 
 HEADER = re.compile(
