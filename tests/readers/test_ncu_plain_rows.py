@@ -45,13 +45,13 @@ def read_together(path, count=8, options=OPTIONS):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ncu_csv, "LARGE", 0)
         patch.setattr(ncu_csv, "line_blocks", blocks)
-        patch.setattr(ncu_csv, "EVIDENCE_VALUES", 20)
+        patch.setattr(ncu_csv.ncu_values, "EVIDENCE_VALUES", 20)
         return ncu_csv.read(path, options)
 
 
 def line_by_line(path):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ncu_csv, "EVIDENCE_VALUES", 20)
+        patch.setattr(ncu_csv.ncu_values, "EVIDENCE_VALUES", 20)
         return ncu_csv.read(path, OPTIONS)
 
 
