@@ -22,6 +22,18 @@ from nsw.readers.ncu.values import ValueParser, decide_decimal_mark, parse_integ
 from nsw.readers.text.lines import delimited_cells
 from nsw.tables.parquet_tables import Row, TableData
 
+__all__ = [
+    "RULE_TITLES",
+    "CsvPage",
+    "Kind",
+    "SourcePageRows",
+    "have_same_kernel_and_size",
+    "nvtx_range_path",
+    "parse_page_header",
+    "split_quoted_cells",
+]
+
+
 Kind = Literal["details", "summary", "raw", "source", "session"]
 
 # Columns of the raw page that describe the launch; all others are metrics.

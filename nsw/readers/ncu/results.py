@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 
     from nsw.readers.timeline.statistics import IntArray
 
+__all__ = [
+    "ARROW_ROWS",
+    "RULE_COLUMNS",
+    "Names",
+    "NcuResults",
+    "OmittedLines",
+    "arrow_with_nan_as_null",
+    "ncu_version_in_facts",
+    "none_if_nan",
+    "section_title",
+    "session_fact_rows",
+    "to_arrow_column",
+    "to_arrow_dictionary",
+    "warn_of_guessed_decimal_mark",
+]
+
 
 ARROW_ROWS: Final = 20_000  # more metrics than this become an Arrow table instead of dicts
 

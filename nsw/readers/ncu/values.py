@@ -22,6 +22,20 @@ if TYPE_CHECKING:
 
     FloatArray: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
 
+__all__ = [
+    "ABSENCE",
+    "EVIDENCE_VALUES",
+    "NumberMarks",
+    "PrintedValue",
+    "PrintedValues",
+    "ValueParser",
+    "decide_decimal_mark",
+    "name_or_unit_is_number",
+    "parse_integer",
+    "parse_values",
+    "time_in_ns",
+]
+
 
 EVIDENCE_VALUES: Final = 10_000  # printed values that the decimal mark is decided from
 

@@ -18,6 +18,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+__all__ = [
+    "QUANTITIES",
+    "SAMPLES",
+    "Api",
+    "Columns",
+    "Sampled",
+    "Sum",
+    "api_name",
+    "exact_to_a_ns",
+    "is_call",
+    "openacc_kind",
+    "split_device",
+    "system_rows",
+    "whole_ns",
+]
+
+
 # As the summary names it -> key and unit.
 QUANTITIES: Final = {
     "SM Clock (MHz)": ("sm_clock", "MHz"),

@@ -26,6 +26,17 @@ from nsw.tables import Row
 
 Spans: TypeAlias = tuple[IntArray, IntArray]  # starts and ends, disjoint, ascending
 
+__all__ = [
+    "CATEGORIES",
+    "intersect_spans",
+    "merge_spans",
+    "phase_of_operations",
+    "phase_tables",
+    "step_facts",
+    "subtract_spans",
+    "uses_tensor_cores",
+]
+
 
 CATEGORIES = ("kernel", "memcpy", "memset", "communication", "runtime", "dataloader", "cpu", "other")
 _NCCL_KERNEL = re.compile(r"nccl(?:Dev)?Kernel|^nccl\w*Kernel")

@@ -15,6 +15,29 @@ from typing import Final, Generic, TypeAlias, TypeVar
 from nsw.readers.model import Sample
 from nsw.safe_files import open_to_read
 
+__all__ = [
+    "CONTROL",
+    "LONGEST",
+    "LOOKED_AT",
+    "Hits",
+    "Line",
+    "LineBlock",
+    "Lines",
+    "Ranked",
+    "Span",
+    "Stacks",
+    "delimited_cells",
+    "is_labelled",
+    "line_blocks",
+    "lines_by_rank",
+    "ruled_cells",
+    "ruled_spans",
+    "spaced_cells",
+    "text_lines",
+    "visible_line",
+]
+
+
 Line: TypeAlias = tuple[int, str]
 LineBlock: TypeAlias = tuple[int, str]
 Ranked: TypeAlias = "tuple[int | None, Iterable[Line]]"

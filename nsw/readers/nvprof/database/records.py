@@ -18,6 +18,28 @@ if TYPE_CHECKING:
     import sqlite3
 
 
+__all__ = [
+    "API",
+    "COPY_KINDS",
+    "HITS",
+    "KERNELS",
+    "MEMCPYS",
+    "MEMORY_EVENTS",
+    "MEMORY_KINDS",
+    "TIMED",
+    "Database",
+    "counter_rows",
+    "counters_by_id",
+    "durations_sql",
+    "function_rows",
+    "integer_sql",
+    "memory_trace_sql",
+    "say_what_is_left_out",
+    "say_what_lacks_columns",
+    "trace_sql",
+]
+
+
 KERNELS: Final = (
     "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
     "CUPTI_ACTIVITY_KIND_KERNEL",

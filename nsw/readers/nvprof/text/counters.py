@@ -27,6 +27,22 @@ from nsw.readers.nvprof.text.summaries import name_without_correlation
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
+__all__ = [
+    "DAMAGED",
+    "HEADER",
+    "KERNEL",
+    "UNITS_NAME",
+    "UNITS_SIGN",
+    "MetricTable",
+    "add_metric",
+    "add_units",
+    "add_value",
+    "are_of_one_kind",
+    "event_table",
+    "metric_value",
+]
+
+
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
 _REMEMBERED: Final = 16384
