@@ -27,22 +27,6 @@ from nsw.readers.nvprof.text.summaries import name_without_correlation
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
-__all__ = [
-    "DAMAGED",
-    "HEADER",
-    "KERNEL",
-    "UNITS_NAME",
-    "UNITS_SIGN",
-    "MetricTable",
-    "add_metric",
-    "add_units",
-    "add_value",
-    "are_of_one_kind",
-    "event_table",
-    "metric_value",
-]
-
-
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
 _REMEMBERED: Final = 16384
@@ -162,9 +146,15 @@ def add_value(stream: Stream, launch: int | None, kernel: str, metric: str, devi
         device: The device as printed: `Tesla V100-SXM2-16GB (0)`, or its ordinal alone.
         value: The value and its unit.
     """
-    name, ordinal = split_device(device)
-    shared = (*stream.origin_values(), ordinal, name, metric, None, value.unit, value.text_alone, kernel)
+    shared = (*_device_origin(stream, device), metric, None, value.unit, value.text_alone, kernel)
     _metrics_table(stream).append(shared, (*[None] * 7, value.number, value.pm, launch))
+
+
+def _device_origin(stream: Stream, device: str | None) -> tuple[int | str | None, ...]:
+    if device is None:
+        return (*stream.origin_values(), stream.device, stream.device_name)
+    name, ordinal = split_device(device)
+    return (*stream.origin_values(), ordinal, name)
 
 
 HEADER = re.compile(

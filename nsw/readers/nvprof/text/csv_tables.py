@@ -180,9 +180,15 @@ def _add_summary(stream: Stream, titles: Titles, cells: Sequence[str], number: i
     total, avg, low, high = map(duration, times, map(titles.unit, _TIMES))
     if not name or calls is None or total is None:
         return False
-    stream.section = SECTIONS.get(label.rstrip(":"), "other") if label else stream.section or "gpu"
+    stream.section = _section_of_label(stream, label)
     add_summary_row(stream, number, figures_of(percent(share), calls, total, avg, low, high), name)
     return True
+
+
+def _section_of_label(stream: Stream, label: str) -> str:
+    if label:
+        return SECTIONS.get(label.rstrip(":"), "other")
+    return stream.section or "gpu"
 
 
 def _add_counter(stream: Stream, titles: Titles, cells: Sequence[str], _: int) -> bool:

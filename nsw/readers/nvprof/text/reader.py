@@ -207,11 +207,8 @@ class _Reading:
         elif (title := _TITLE.match(text)) is not None:
             self._check_rows(stream)
             self._begin_section(stream, title["what"].lower())
-        elif (stream.in_nvtx and take_old_range(stream, number, text)) or self._take_context(stream, text):
-            return
-        elif (table := self._table_at(stream, number, text)) is not None:
-            self._check_rows(stream)
-            stream.table = table
+        elif not (stream.in_nvtx and take_old_range(stream, number, text)) and not self._take_context(stream, text):
+            self._begin_table(stream, number, text)
 
     def _switch_process(self, stream: Stream, pid: int) -> None:
         """A line of another process: what follows is of its block, when it has one."""
@@ -289,8 +286,12 @@ class _Reading:
             return True
         return stream.section == "um" and other_tables.add_fact(stream, text)
 
+    def _begin_table(self, stream: Stream, number: int, text: str) -> None:
+        if (table := self._table_at(stream, number, text)) is not None:
+            self._check_rows(stream)
+            stream.table = table
+
     def _table_at(self, stream: Stream, number: int, text: str) -> RowTaker | None:
-        """The table that a line of titles, or a row without any, begins."""
         if (section_table := other_tables.section_table(stream, text)) is not None:
             if not isinstance(section_table, other_tables.PassedOver):
                 self._ensure_block(stream)

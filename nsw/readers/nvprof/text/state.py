@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -95,7 +96,10 @@ class Sink:
 
     def add(self, table: str, row: dict[str, Any]) -> None:
         """One row of a small table."""
-        self.rows.setdefault(table, []).append(row)
+        rows = self.rows.get(table)
+        if rows is None:
+            rows = self.rows[table] = []
+        rows.append(row)
 
     def table(self, table: str, shared: tuple[str, ...], own_columns: tuple[str, ...], name: str = "name") -> Columns:
         """The columns of a table that may be as long as the program ran; they are made when the table is new.
@@ -211,7 +215,7 @@ def _are_wrapped(lines: Sequence[str]) -> bool:
     """Whether there may be prefixes."""
     heads = [line.lstrip()[:_HEAD] for line in lines]
     firsts = {head[:1] for head in heads}
-    if not _WRAPPED.isdisjoint(firsts):
+    if not _WRAPPED.isdisjoint(firsts) or ('"' in firsts and any(map(str.startswith, lines, repeat("\t")))):
         return True
     return ":" in "".join(heads) and any(":" in head and head[0] in _DIGITS for head in heads)
 
@@ -242,6 +246,8 @@ def clean_line(text: str) -> tuple[int | None, str]:
 def _strip_wrapping(text: str) -> tuple[int | None, str]:
     rank = None
     head = text.lstrip()[:1]
+    if head == '"' and text[0] == "\t":
+        text = text.lstrip("\t")
     if head == "|":
         text = text.replace("|", "  ") if _PIPED.match(text) else "" if _PIPED_RULE.match(text) else text
     if head in _PREFIX_STARTS and head:

@@ -22,22 +22,6 @@ from nsw.tables.names import api_name_without_version, gpu_operation_kind
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import Sink, Stream
 
-__all__ = [
-    "API",
-    "HEADER",
-    "ROW",
-    "SECTIONS",
-    "TIME",
-    "Figures",
-    "SummaryTable",
-    "add_openacc",
-    "add_summary_row",
-    "calls_of",
-    "figures_of",
-    "nvtx_name",
-    "take_old_range",
-]
-
 
 Figures: TypeAlias = "tuple[int | float | None, ...]"  # in the order of `_FIGURES`
 
