@@ -156,9 +156,9 @@ def test_a_host_that_is_a_little_late_is_not_called_launch_bound():
 SLOW = {"period": 6, "slow": 3, "slower_ns": 54 * MS, "slower_gpu_ns": 0, "slower_pct": 69.0}
 
 
-def paused(*gaps, phases=(), **numbers):
+def paused(*gaps, phases=(), around=(), **numbers):
     """The screen and the findings of a case whose iterations of 4 ms take 13 ms on average, for gaps that are long."""
-    parts, short = [KERNELS, LAUNCHES], gap("launch", "middle", 125, 21.8 * US)
+    parts, short = [KERNELS, LAUNCHES, *around], gap("launch", "middle", 125, 21.8 * US)
     tables = {"gpu_summary": whole(parts), "phase_summary": parts, "gaps": [short, *gaps],
               "iterations": [idle(9.85, med_busy=32.0, mean=13 * MS)],
               "gpu_use": [use(span_ns=13 * MS, **numbers)], "phases": list(phases)}  # fmt: skip
@@ -201,6 +201,11 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
         " behind them (GPU busy 0 ns)." in notes
     )
     assert text.endswith("% of the iterations' time.")
+    for took, is_named in ((40 * MS, True), (20 * MS, False)):
+        start = [part("setup", "assign", took), part("setup", "move", 5 * MS)]
+        blocks, _ = paused(phases=[phase_row("setup", 200 * MS, busy=80 * MS), steady], around=start)
+        text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
+        assert ("(GPU busy 80 ms, 50 % of that assign)" in text) == is_named
     (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 50 * MS), steady])
     assert "234 ms" not in headline.text
     (seven_tenths, *_), _ = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 100 * MS), steady])
