@@ -208,7 +208,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
                 tone="aside",
             )
         )
-    if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
+    causes = [finding.cause for finding in summary.findings[:1]]
+    if len(summary.cases) == 1 and causes == ["launch-bound"] and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
     if len(summary.cases) == 1 and _are_launches_of_start(summary.cases[0]):
         notes.append(Note("start", _OF_START, tone="aside"))

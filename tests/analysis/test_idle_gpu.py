@@ -223,7 +223,7 @@ def test_a_stall_of_some_iterations_is_told_once():
     _, (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS, writing=1 / 6), **SLOW)
     assert text.startswith(
         "The GPU is idle 90 % of the mean iteration of 13 ms: 9 ms of that are 3 gaps of 54 ms on average in 18 iterations: every"
-        " 6th iteration takes 54 ms longer than the usual 4 ms, in which the host computes or formats, and writes: a log;"
+        " 6th iteration takes 54 ms longer than the usual 4 ms, in which the host computes or formats, and writes: a log."
     )
     (_, table, *_), (text,) = paused(gap("launch", "long", 1 / 6, 54 * MS), **SLOW)
     assert text.startswith("Every 6th iteration takes 54 ms longer than the usual 4 ms; the GPU has no more work in it")
@@ -233,7 +233,7 @@ def test_a_stall_of_some_iterations_is_told_once():
     assert any("and writes: a log" in text for text in texts)
 
 
-def test_idle_time_that_has_no_sentence_of_its_own_is_named_where_it_is_much():
+def test_each_cause_of_idle_time_has_a_sentence_and_the_rest_is_left_to_the_table():
     """2.72 ms are idle: 1.62 ms in a long gap, 0.6 ms in calls that allocate, the rest in a copy."""
     rows = (
         gap("launch", "long", 1, 1.62 * MS),
@@ -244,12 +244,8 @@ def test_idle_time_that_has_no_sentence_of_its_own_is_named_where_it_is_much():
     assert first.startswith(
         "The GPU is idle 68 % of an iteration of 4 ms: 1.62 ms of that are one gap, in which the host"
     )
-    assert "; 500.0 us more of idle time: copies. " in first
     assert second.startswith("For 600 us of the same idle time the host allocates and frees memory. ")
-    (alone,) = explained(gap("launch", "long", 1, 2 * MS), gap("queued", "short", 720, 1 * US))
-    assert "; 720.0 us more of idle time: starts of queued operations. " in alone
-    (nearly_all,) = explained(gap("launch", "long", 1, 2.6 * MS), gap("queued", "short", 120, 1 * US))
-    assert "more of idle time" not in nearly_all
+    assert "copies" not in first + second
 
 
 LONG = gap("launch", "long", 1, 2 * MS)
@@ -480,7 +476,7 @@ def test_many_values_of_an_iteration_are_no_convergence_test(values, advice):
     assert advice in text
 
 
-@pytest.mark.parametrize(("values", "begins"), [(4, "torch.compile"), (40, "First remove conditions on tensors")])
+@pytest.mark.parametrize(("values", "begins"), [(4, "CUDA graphs"), (40, "First remove conditions on tensors")])
 def test_graphs_come_first_where_conditions_are_far_apart(values, begins):
     copy = RESULTS | {"total_bytes": 18.0 * values, "med_bytes": 1.0, "calls": 18 * values}
     parts = (part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES)
