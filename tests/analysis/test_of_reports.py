@@ -346,6 +346,26 @@ def test_of_latency_the_headline_has_what_leaves_few_warps():
         assert counted(replace(gemv, metrics=few))[0].endswith(says)
 
 
+def test_a_headline_says_that_a_part_binds_only_where_that_is_near_its_roof():
+    for busy, waiting, says in (
+        (80.0, 45.0, ", bound by DRAM, 80 % of its peak"),
+        (66.0, 45.0, ", no part of the GPU above 66 % of its peak (DRAM), 45 % of the active warps wait for memory"),
+        (66.0, 20.0, ", no part of the GPU above 66 % of its peak (DRAM)"),
+        (40.0, 45.0, ", bound by latency: 45 % of the active warps wait for memory"),
+        (40.0, 20.0, ", bound by latency: no part of the GPU above 40 % of its peak (DRAM)"),
+    ):
+        stalls = (Stall("memory dependency", waiting),)
+        kernel = replace(
+            KERNEL,
+            dram_pct=busy,
+            memory_pct=busy,
+            sm_pct=20.0,
+            stalls=stalls,
+            metrics={"eligible_warps_per_cycle": 1.0},
+        )
+        assert says in counted(kernel)[0], says
+
+
 def waits_note(*kernels):
     blocks = first_screen_blocks(summarize_reports("a.txt", [ReadReport("a.txt", {}, kernels)]))
     return next((block.text for block in blocks if block.name == "passes"), "")

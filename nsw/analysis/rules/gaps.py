@@ -22,6 +22,7 @@ from nsw.analysis.rules.idle_causes import (
     SHORT,
     SLOW_HOST_NS,
     IdleCause,
+    host_work_in_migrations_ns,
     slow_reads,
 )
 from nsw.analysis.rules.long_gaps import LongGaps, cause_of_long_gaps, has_few_iterations, received_input_cause
@@ -64,6 +65,7 @@ _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-thre
 _COMPILED_NS: Final = 200e6  # of a slow iteration: one that compiles so long has gaps of 50 ms, as `compiles` counts
 MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow one has more: an evaluation
 _LITTLE: Final = 0.01  # of the idle time
+_ON_GPU: Final = "Do that on the GPU, or in a thread beside its next work, from a second buffer."
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -346,7 +348,7 @@ def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
 
 def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """What keeps a GPU idle, the longest first; no idle time has two causes."""
-    migrations = [IdleCause("page-faults", ns, "", "")] if (ns := idle.in_gaps("migration")) else []
+    migrations = _migration_causes(idle)
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return migrations
@@ -368,6 +370,22 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     has_evidence = idle.has_calls or case.host is not None
     known = [part for part in parts if part is not None and (has_evidence or part.cause in _BY_OTHERS)]
     return sorted(known, key=lambda part: -part.saved_ns)
+
+
+def _migration_causes(idle: IdleGpu) -> list[IdleCause]:
+    """Gaps around migrations: faults of pages, and what the host does with their data."""
+    took_ns, host_ns = idle.in_gaps("migration"), host_work_in_migrations_ns(idle)
+    if not took_ns:
+        return []
+    faults = IdleCause("page-faults", took_ns - host_ns, "", "")
+    if not host_ns:
+        return [faults]
+    work = IdleCause(
+        "host-work", host_ns, f"waits {format_ns(host_ns)} for the host",
+        f"for {format_ns(host_ns)} of {IDLE_TIME} the host works on data in unified memory", _ON_GPU, "work on the GPU",
+        named=((GAP_WORDS["migration"], host_ns),),
+    )  # fmt: skip
+    return [work, faults]
 
 
 def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
