@@ -27,7 +27,7 @@ from nsw.analysis.blocks import (
     Timeline,
     Unit,
 )
-from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_blocks
+from nsw.analysis.first_screen import BASES, HEADLINE, find_headline, first_screen_blocks
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
@@ -436,7 +436,7 @@ def show_summary(
             proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command,
-                      below=below)  # fmt: skip
+                      below=below, rows_first=campaign is None)  # fmt: skip
 
 
 def show_results(out: Console, summary: Summary) -> None:
@@ -516,7 +516,7 @@ def _whole_table_command(chosen: str, block: Table) -> str:
 def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
-    rows_command: Callable[[Table], str | None] | None = None, below: Sequence[str] = (),
+    rows_command: Callable[[Table], str | None] | None = None, below: Sequence[str] = (), rows_first: bool = False,
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
@@ -531,6 +531,7 @@ def show_first_screen(
         last_line: Below that.
         rows_command: The command that prints every row of a table.
         below: What the caller prints below it.
+        rows_first: Whether a table of cases beside each other goes before findings, on a terminal.
     """
     room = max(_LINES, out.height) - 1 if out.is_terminal else _LINES  # less the line of the prompt
     first_blocks = [block for block in blocks if block.shown == "always"]
@@ -547,9 +548,13 @@ def show_first_screen(
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line, *below) if text)
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     tables = [block for block in first_blocks if isinstance(block, Table)]
+    rows_first = rows_first and out.is_terminal and any(table.by_weight for table in tables)
+    if rows_first:
+        first = 0
     if out.is_terminal:
-        least = sum(_limit_table_lines(out, table, 0, "", _FEWEST)[1] for table in tables)
-        for aside in reversed([block for block in around if isinstance(block, Note) and block.tone == "aside"]):
+        least = sum(_limit_table_lines(out, t, 0, "", len(t.rows) if rows_first else _FEWEST)[1] for t in tables)
+        asides = [b for b in around if isinstance(b, Note) and b.tone == "aside" and b.name not in BASES]
+        for aside in reversed(asides):
             if lines + least + first > room:
                 lines -= printed.pop(id(aside)).count("\n")
     for table in tables:
@@ -559,11 +564,11 @@ def show_first_screen(
         lines += count
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
-    left = len(findings)
+    left, least_findings = len(findings), (0 if rows_first else 1) if out.is_terminal else _LEAST_FINDINGS
     for at, (text, command) in enumerate(sentences):
         lines += _count_terminal_lines(out, text)
         command_lines = _count_terminal_lines(out, command) if command else 0
-        if lines + command_lines > room and at >= (1 if out.is_terminal else _LEAST_FINDINGS):
+        if lines + command_lines > room and at >= least_findings:
             break
         out.print(text, soft_wrap=True)
         if command and (lines + command_lines <= room or not out.is_terminal):
@@ -590,8 +595,11 @@ def _count_terminal_lines(out: Console, text: str) -> int:
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> tuple[str, int]:
     """A table of at most so many lines, and its lines: its last rows go, and their number is printed with the command.
 
-    Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest.
+    Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest,
+    and before one of them goes, all say in few words what is wrong, and not what to do.
     """
+    if block.by_weight and _render_block(out, block).count("\n") > lines:
+        block = _with_short_rows(block)
     shares = [at for at, column in enumerate(block.columns) if column.name in block.whole]
     printed = column_texts(block)  # as all rows together are rounded
     all_rows = [
@@ -606,7 +614,7 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
         omitted = len(all_rows) - rows
         kept = [*weightiest[: rows - len(last)], *last] if omitted else all_rows
         # of so few rows the rest of the screen matters more
-        says_hidden = rows > fewest or not (out.is_terminal and omitted)
+        says_hidden = (rows > fewest and not block.by_weight) or not (out.is_terminal and omitted)
         text = _render_block(out, replace(block, rows=tuple(kept), whole=()), says_hidden=says_hidden)
         printed_lines = text.count("\n")
         if left := omitted + block.omitted:
@@ -617,6 +625,16 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
         if over <= 0 or rows <= fewest:
             return text, printed_lines
         rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
+
+
+def _with_short_rows(block: Table) -> Table:
+    """A table of cases beside each other with the first words of what is wrong, and without what to do."""
+    columns = {n: column.name for n, column in enumerate(block.columns) if column.name != "do"}
+    rows = (
+        tuple(str(row[n]).partition(",")[0] if name == "what" else row[n] for n, name in columns.items())
+        for row in block.rows
+    )
+    return replace(block, columns=tuple(block.columns[n] for n in columns), rows=tuple(rows))
 
 
 def _render_block(out: Console, block: Block, *, says_hidden: bool = True) -> str:
