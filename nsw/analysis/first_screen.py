@@ -58,7 +58,10 @@ _TELLING_PCT: Final = 5.0  # of a case's time that its first finding wins, from 
 _HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
-_NONE_BEST: Final = "None is called best: reports lack the work of an iteration (`nsw help figures`)."
+_NONE_BEST: Final = (
+    "None is called best: reports lack the work of an iteration, such as images. Divide it by the iteration's time;"
+    " `nsw init -- COMMAND` begins a recipe that takes such a figure from what the program prints."
+)
 _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
@@ -117,9 +120,7 @@ def _missing_figure_notes(summary: Summary) -> list[Block]:
         or not all(c.iterations for c in summary.cases)
     ):
         return []
-    return [
-        Note("best", "None is called best: reports lack the work of an iteration (`nsw help figures`).", tone="aside")
-    ]
+    return [Note("best", _NONE_BEST, tone="aside")]
 
 
 def find_headline(blocks: Iterable[Block]) -> str:

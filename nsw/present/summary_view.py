@@ -53,7 +53,7 @@ from nsw.quantities import (
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -176,7 +176,7 @@ def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
         blocks: The answer.
         form: `brief` or `full`; those that are always shown are in both.
     """
-    for block in blocks:
+    for block in _without_hidden_legends(out, blocks):
         if block.shown in {"always", form}:
             show_block(out, block)
 
@@ -209,34 +209,52 @@ def _print_timeline(out: Console, block: Timeline) -> None:
             out.print(f"  not in what follows: {phase} {as_text(length, 'ns')}{count}{spent}")
 
 
+_MEANING: Final = re.compile(r"; (?=[^;:]{1,30}: )")  # between the meanings of words in a legend
 _OF_KERNELS: Final = frozenset({"part", "kernel", "top"})  # columns whose names lose their middles before others go
 
 
+def _text_table(block: Table, *, says_hidden: bool = True) -> TextTable:
+    """A table whose columns go where there is no room for them."""
+    return TextTable(
+        block.title or None,
+        [_column_heading(c) for c in block.columns],
+        zip(*column_cells(block), strict=True),
+        wide=_column_title(block, block.wide),
+        names=[c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS],
+        phrases=[c.title for c in block.columns if c.name in {"top", "counter"}],
+        droppable=[_column_title(block, name) or "" for name in block.least],
+        elsewhere="--format csv" if block.name == "comparison" else None,  # whose rows have all that the table shows
+        says_hidden=says_hidden,
+    )
+
+
+def _without_hidden_legends(out: Console, blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, their legends without the words that only hidden columns of the table above have."""
+    table: Table | None = None
+    for block in blocks:
+        if isinstance(block, Note) and block.name == "legend" and table is not None and not table.goes_on:
+            hidden = _text_table(table).hidden_headings(out.width)
+            visible = [column.title for column in table.columns if column.title not in hidden]
+            meanings = [
+                meaning
+                for meaning in _MEANING.split(block.text)
+                for word in [meaning.partition(":")[0]]
+                if any(word in head for head in visible) or not any(word in head for head in hidden)
+            ]
+            if meanings:
+                yield replace(block, text="; ".join(meanings))
+            continue
+        if isinstance(block, Table):
+            table = block
+        yield block
+
+
 def _print_table(out: Console, block: Table, *, says_hidden: bool = True) -> None:
-    column_texts = column_cells(block)
-    wide = _column_title(block, block.wide)
     if not block.goes_on:
-        droppable = [_column_title(block, name) or "" for name in block.least]
-        rows = zip(*column_texts, strict=True)
-        heads = [_column_heading(c) for c in block.columns]
-        names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
-        phrases = [c.title for c in block.columns if c.name in {"top", "counter"}]
-        csv = "--format csv" if block.name == "comparison" else None  # whose rows have all that the table shows
-        out.print(
-            TextTable(
-                block.title or None,
-                heads,
-                rows,
-                wide=wide,
-                names=names,
-                phrases=phrases,
-                droppable=droppable,
-                elsewhere=csv,
-                says_hidden=says_hidden,
-            )
-        )
+        out.print(_text_table(block, says_hidden=says_hidden))
         return
-    first, *other_columns = column_texts
+    wide = _column_title(block, block.wide)
+    first, *other_columns = column_cells(block)
     parts = _fit_columns(block.columns[1:], other_columns, first, out.width)
     if len(parts) > 1:  # alike in all parts, however wide each is
         first = [mark + text for mark, text in zip(clash_marks(first, _LEAST_NAME), first, strict=True)]
@@ -534,7 +552,7 @@ def show_first_screen(
         rows_first: Whether a table of cases beside each other goes before findings, on a terminal.
     """
     room = max(_LINES, out.height) - 1 if out.is_terminal else _LINES  # less the line of the prompt
-    first_blocks = [block for block in blocks if block.shown == "always"]
+    first_blocks = [*_without_hidden_legends(out, (block for block in blocks if block.shown == "always"))]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
     printed = {id(block): _render_block(out, block) for block in around}

@@ -476,3 +476,13 @@ def test_rows_of_reports_beside_each_other_go_before_asides_and_sentences(low_li
     few = low_lines(replace(blocks[0], rows=rows[:2], by_weight=(0, 1)), *blocks[1:], rows_first=True)
     assert {"none", "next"} < {*few}
     assert "CUDA graphs" in " ".join(few)
+
+
+def test_a_legend_has_the_words_of_the_columns_that_are_shown(low_lines):
+    columns = (Column("case", "case"), Column("a", "gap between"), Column("b", "NCCL alone"), Column("c", "x" * 60))
+    table = Table("t", "", columns, (("c", "1", "2", "3"),), least=("a",))
+    legend = Note("legend", "between: b; alone: no other; set aside: s; below 7 a side", tone="aside")
+    assert "alone: no other; set aside: s; below 7 a side" in low_lines(table, legend)
+    lines = low_lines(replace(table, rows=(("c", "1", "2", ""),), columns=(*columns[:3], Column("c", "x"))), legend)
+    assert legend.text in lines
+    assert not [line for line in low_lines(table, replace(legend, text="between: b; of 7")) if "between:" in line]
