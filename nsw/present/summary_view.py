@@ -454,7 +454,7 @@ def show_summary(
             proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command,
-                      below=below, rows_first=campaign is None)  # fmt: skip
+                      below=below, rows_first=not summary.site)  # fmt: skip
 
 
 def show_results(out: Console, summary: Summary) -> None:
