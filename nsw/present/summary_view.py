@@ -627,12 +627,10 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
     last = all_rows[-1:] if len(shares) == 1 else []
     fewest = max(fewest, 1 + len(last))
     weightiest = [all_rows[at] for at in block.by_weight] or all_rows
-    rows = len(all_rows)
+    rows, says_hidden = len(all_rows), True
     while True:
         omitted = len(all_rows) - rows
         kept = [*weightiest[: rows - len(last)], *last] if omitted else all_rows
-        # of so few rows the rest of the screen matters more
-        says_hidden = (rows > fewest and not block.by_weight) or not (out.is_terminal and omitted)
         text = _render_block(out, replace(block, rows=tuple(kept), whole=()), says_hidden=says_hidden)
         printed_lines = text.count("\n")
         if left := omitted + block.omitted:
@@ -640,6 +638,9 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
             text += _render_block(out, Note("rows", note))
             printed_lines += _count_terminal_lines(out, note)
         over = printed_lines - lines
+        if over > 0 and says_hidden and out.is_terminal:  # rows go before a line on hidden columns
+            says_hidden = False
+            continue
         if over <= 0 or rows <= fewest:
             return text, printed_lines
         rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
