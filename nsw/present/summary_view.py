@@ -567,11 +567,11 @@ def show_first_screen(
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     tables = [block for block in first_blocks if isinstance(block, Table)]
     rows_first = rows_first and out.is_terminal and any(table.by_weight for table in tables)
-    if rows_first:
-        first = 0
     if out.is_terminal:
         least = sum(_limit_table_lines(out, t, 0, "", len(t.rows) if rows_first else _FEWEST)[1] for t in tables)
         asides = [b for b in around if isinstance(b, Note) and b.tone == "aside" and b.name not in BASES]
+        if rows_first and lines + least + first - sum(printed[id(b)].count("\n") for b in asides) > room:
+            first = 0
         for aside in reversed(asides):
             if lines + least + first > room:
                 lines -= printed.pop(id(aside)).count("\n")
