@@ -75,6 +75,7 @@ _MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kerne
 _LAYERS: Final = 2  # whose weights are drawn, at least, where launches make a model
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
+_MUCH_OF_OUTSIDE: Final = 0.3  # of the GPU's work outside of the iterations, from which a kernel is named
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -212,7 +213,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
                 tone="aside",
             )
         )
-    if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
+    causes = [finding.cause for finding in summary.findings[:1]]
+    if len(summary.cases) == 1 and causes == ["launch-bound"] and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
     if len(summary.cases) == 1 and _are_launches_of_start(summary.cases[0]):
         notes.append(Note("start", _OF_START, tone="aside"))
@@ -230,6 +232,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
 def _outside_of_iterations_text(case: CaseSummary) -> str:
     """Where the time outside of the iterations goes, of which no share and no gain is."""
     parts = []
+    all_busy_ns = sum(phase.gpu_busy_ns for phase in case.phases)
     for where, names in (("before", ("setup", "warmup")), ("behind", ("end",))):
         phases = [phase for phase in case.phases if phase.phase in names]
         took_ns, busy_ns, calls_ns = (
@@ -238,7 +241,10 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
         )
         if took_ns >= _NAMED_PART * sum(phase.duration_ns for phase in case.phases):
             calls = f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
-            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)})")
+            name, kernel_ns = max((p.largest for p in phases if p.largest), key=lambda item: item[1], default=("", 0.0))
+            is_large = kernel_ns >= _MUCH_OF_OUTSIDE * busy_ns and kernel_ns >= _NAMED_PART * all_busy_ns
+            kernel = f", {100 * min(1.0, kernel_ns / busy_ns):.0f} % of that {name}" if is_large and name else ""
+            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)}{kernel})")
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
 
 

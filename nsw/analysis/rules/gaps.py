@@ -30,7 +30,7 @@ from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, format_sum_and_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
@@ -47,7 +47,6 @@ __all__ = [
     "remove_profiler_slowdown",
 ]
 
-_BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
 _NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -203,7 +202,6 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absen
     if idle.processes > 1:
         others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
-    division = divide_idle_time(idle, found)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
@@ -213,17 +211,13 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absen
     launches_ns = max((cause.saved_ns for cause in worth if cause.cause == "launch-bound"), default=0.0)
     # what nobody knows of the host, in gaps that are some launches long, is cured with the launches
     worth = [cause for cause in worth if cause.cause != "host-work" or 3 * cause.saved_ns > launches_ns or case.host]
-    explained = {WORDS[cause.cause] for cause in worth}
-    if launches_ns and len(worth) < len(found):
-        explained.add(WORDS["host-work"])
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
         if cause in worth:
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
-                f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}"
-                f"{'' if has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
+                f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest, gain_of="the time" if idle.is_iteration else "that time",
             ))  # fmt: skip
@@ -305,24 +299,6 @@ def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict
             division[name] -= ns
             division[words] = division.get(words, 0.0) + ns
     return division
-
-
-def _other_idle_time_text(
-    idle: IdleGpu, cause: IdleCause, division: Mapping[str, float], explained: Collection[str]
-) -> str:
-    """What else the GPU waits for, where that is much of an iteration and no sentence of its own explains it.
-
-    A host that no longer waits is ahead of the GPU: what a cure wins of the launches is not named again.
-    """
-    parts = {words: ns for words, ns in division.items() if words not in explained}
-    launches = WORDS["launch-bound"]
-    if launches in parts:
-        parts[launches] -= max(cause.saved_ns - cause.explained_ns, 0.0)
-    parts = {words: ns for words, ns in parts.items() if ns >= _BESIDE_PCT / 100 * idle.med_ns}
-    if not parts:
-        return ""
-    size, listing = _sum_and_parts_text(_largest_parts(idle, parts))
-    return f"; {size} more of idle time: {listing}"
 
 
 def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
