@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling
     from nsw.analysis.summary import Summary
 
-__all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
+__all__ = ["BASES", "FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
+BASES: Final = frozenset({"left-out", "outside"})  # notes that say what shares are not of, which a screen always has
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _MOST_OF_MODEL_PCT: Final = 66.0  # of the time of counted kernels
@@ -57,6 +58,10 @@ _TELLING_PCT: Final = 5.0  # of a case's time that its first finding wins, from 
 _HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
+_NONE_BEST: Final = (
+    "None is called best: reports lack the work of an iteration, such as images. Divide it by the iteration's time;"
+    " `nsw init -- COMMAND` begins a recipe that takes such a figure from what the program prints."
+)
 _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
@@ -116,7 +121,7 @@ def _missing_figure_notes(summary: Summary) -> list[Block]:
         or not all(c.iterations for c in summary.cases)
     ):
         return []
-    return [Note("best", "None is called best: reports lack the work of an iteration (`nsw help figures`).")]
+    return [Note("best", _NONE_BEST, tone="aside")]
 
 
 def find_headline(blocks: Iterable[Block]) -> str:

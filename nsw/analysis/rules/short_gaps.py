@@ -266,12 +266,13 @@ def _launches_text(idle: IdleGpu, *, is_uneven: bool) -> str:
     head = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
     busy = f"keep{'s' * is_single} it busy for {format_ns(gpu_ns if is_uneven else gpu_ns / operations)}"
     busy += "" if is_single else " in all" if is_uneven else " each"
-    in_calls_ns = _median_scale(idle) * (idle.use.get("cuda_ns", 0.0) - idle.use.get("wait_ns", 0.0))
+    in_calls_ns = idle.use.get("cuda_ns", 0.0) - idle.use.get("wait_ns", 0.0)
     spent = in_calls_ns / count if count else 0.0
     if not idle.is_iteration or not spent:  # its calls are those of set-up too
         return f"{head}, one every {format_ns(idle.med_ns / operations)}, {busy}"
     long_ns = idle.in_gaps(*GAP_WORDS, lengths=("long",))  # which the host does something else in
-    a_launch = max((_host_ns(idle) - long_ns) / count, spent)
+    host_ns = _host_ns(idle) if idle.is_mean else idle.use.get("host_ns") or _host_ns(idle)
+    a_launch = max((host_ns - long_ns) / count, spent)
     launches = f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
     between = a_launch - spent
     part = f"{format_ns(spent)} of that in CUDA calls"
