@@ -297,7 +297,8 @@ def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[R
     """The copies of a GPU, one row a direction and kind of the host's memory."""
     if work.way is None or work.memory is None:
         return []
-    copies = np.flatnonzero((work.way >= 0) & _is_in_stretches(work.start, stretches))
+    copies = np.flatnonzero(work.way >= 0)
+    copies = copies[_is_in_stretches(work.start[copies], stretches)]
     if not len(copies):
         return []
     kernels = work.category != MEMORY
