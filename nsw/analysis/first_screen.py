@@ -338,6 +338,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
     if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
         parts_said.append(hits[0].headline)
+    elif section is not None and _are_launches_of_start(case):
+        parts_said.append(f"most of these {plural(len(case.kernels), 'kernel')} look like the start of a program")
     elif section is not None:
         parts_said.append(_idle_text(case, idle_pct) if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")

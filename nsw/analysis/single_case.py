@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -475,12 +474,12 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
 
 
 def _many_small_kernels_text(kernels: Sequence[KernelRow]) -> str:
-    """Kernels of which none takes much: how long they are, and what binds most of them."""
+    """Kernels of which none takes much: how long they are, and what binds most of their time."""
     times = [kernel.launch_ns for kernel in kernels if kernel.launch_ns]
-    limits = Counter(filter(None, map(binding_part, kernels)))
     span = f" of {duration(min(times))} to {duration(max(times))}" if times else ""
-    limit, count = limits.most_common(1)[0] if limits else ("", 0)
-    bound = f", {count} of them bound by {limit}" if limit else ""
+    shares = sum_by((part, kernel.share_pct or 0.0) for kernel in kernels if (part := binding_part(kernel)) is not None)
+    limit = max(shares, key=lambda part: shares[part], default="")
+    bound = f", {shares[limit]:.0f} % of their time bound by {limit}" if limit else ""
     return f"{plural(len(kernels), 'kernel')}{span}{bound}"
 
 

@@ -639,6 +639,8 @@ def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence(
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
     assert first.text.endswith("Likewise c (60 % idle), a (50 % idle).")
     assert first.cases == ("b", "c", "a")
+    twice = [hits["b"][0], replace(hits["b"][0], gain_pct=5.0)]
+    assert "Likewise" not in merge_hits_to_findings({"b": twice}, several=False)[0].text
     assert second.cases == ("a",)
 
 

@@ -264,7 +264,7 @@ def _merit_pct(hit: Hit) -> float:
 
 def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -> Finding:
     """Hits of a cause and remedy as a finding; `is_advised`: whether one before gives the same advice."""
-    first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
+    first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:] if hit.case != alike[0].case]
     head = f"{first.case}: " if several else ""
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
