@@ -13,7 +13,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.groups import group_by
-from nsw.analysis.steady import SLOW, gpu_labels, process_key
+from nsw.analysis.steady import APART, EARLIER, SLOW, gpu_labels, process_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -106,6 +106,7 @@ class IdleGpu:
         mean_busy_pct: As busy_pct, of all iterations together; None where that is not known.
         is_mean: Whether times are means over all iterations: of those with many pauses the median says little.
         slow_gaps: The gaps of a slow iteration, without those that are short beside its longest.
+        earlier_gaps: The long gaps of the iterations' work before the steady state.
         left_out_ns: Without iterations: long gaps that are not counted, as they may be set-up or another phase.
     """
 
@@ -125,6 +126,7 @@ class IdleGpu:
     mean_busy_pct: float | None = None
     is_mean: bool = False
     slow_gaps: tuple[Gaps, ...] = ()
+    earlier_gaps: tuple[Gaps, ...] = ()
     left_out_ns: float = 0.0
 
     @property
@@ -321,7 +323,8 @@ def _most_idle_gpu_of_run(
         has_calls=use is None or use.get("launches") is not None,
         mean_busy_pct=least.get("gpu_busy_pct"),
         is_mean=is_mean,
-        slow_gaps=_gaps_of_gpu(least, tables["gaps"], (use and use.get("slow")) or 1, of_slow=True),
+        slow_gaps=_gaps_of_gpu(least, tables["gaps"], (use and use.get("slow")) or 1, SLOW),
+        earlier_gaps=_gaps_of_gpu(least, tables["gaps"], 1, EARLIER),
     )
 
 
@@ -331,7 +334,7 @@ def _is_same_gpu(row: Row, gpu: Row) -> bool:
     )
 
 
-def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, *, of_slow: bool = False) -> tuple[Gaps, ...]:
+def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, phase: str | None = None) -> tuple[Gaps, ...]:
     columns = (
         "gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing", "from_gpu",
         "opening",
@@ -345,7 +348,7 @@ def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, *, of_slow: bool =
             sides=_sides_of(row),
         )
         for row in rows
-        if _is_same_gpu(row, gpu) and (row.get("phase") == SLOW) == of_slow
+        if _is_same_gpu(row, gpu) and (row.get("phase") if row.get("phase") in APART else None) == phase
     ]
     return tuple(part for gap in gaps for part in _without_work_of_host(gap))
 
@@ -380,7 +383,9 @@ def _copies_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies,
 
 _NOT_DIVIDED: Final = frozenset(
     {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
-     "slower_copy_ns", "slower_input_ns", "slower_spawns", "slower_operations", "slower_pct", "slowest_load_ns",
+     "slower_copy_ns",
+     "earlier_iterations", "earlier_ns", "earlier_loads", "earlier_load_ns",
+     "slower_input_ns", "slower_spawns", "slower_operations", "slower_pct", "slowest_load_ns",
      "slowest_spawns", "spawns", "compiles", "late_compiles", "compile_ns", "collective_ns", "channels"}
 )  # fmt: skip
 

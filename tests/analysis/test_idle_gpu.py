@@ -59,7 +59,8 @@ def use(**more):
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
             "slower_copy_ns", "slower_input_ns", "slower_spawns", "spawns", "slower_operations", "slower_pct",
-            "compiles", "late_compiles", "compile_ns"}  # fmt: skip
+            "compiles", "late_compiles", "compile_ns",
+            "earlier_iterations", "earlier_ns", "earlier_loads", "earlier_load_ns"}  # fmt: skip
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
         name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
@@ -387,15 +388,15 @@ def test_workers_that_are_started_again_are_told_apart_from_late_ones():
 
 
 def test_long_gaps_of_a_sentence_share_what_it_says():
-    before_copy = gap("value", "long", 1, 1.82 * MS, to_gpu=1) | sides("kernel", "copy to the GPU, pageable", 3 << 20)
-    others = gap("launch", "long", 2, 0.45 * MS) | sides("kernel", "kernel", None)
+    before_copy = gap("value", "long", 1, 1.8 * MS, to_gpu=1) | sides("kernel", "copy to the GPU, pageable", 3 << 20)
+    others = gap("launch", "long", 2, 0.46 * MS) | sides("kernel", "kernel", None)
     first, second = explained(before_copy, others, spawns=0)
     assert (
-        "1.82 ms of that are one gap, in which the host makes no CUDA call, and then copies its input to the GPU (each"
+        "1.8 ms of that are one gap, in which the host makes no CUDA call, and then copies its input to the GPU (each"
         in first
     )
     assert "before a copy of 3,145,728 bytes to the GPU from pageable memory)" in first
-    assert "900 us of the same idle time are 2 gaps of 450 us, in which the host makes no CUDA call. " in second
+    assert "920 us of the same idle time are 2 gaps of 460 us, in which the host makes no CUDA call. " in second
 
 
 def sides(before, behind, size):
@@ -421,6 +422,38 @@ def test_without_iterations_alike_long_gaps_come_again_though_a_compiler_works()
     )
     _, (text,) = unsplit(alike | {"max_ns": 40 * MS}, late_compiles=2, compiles=2, compile_ns=1 * MS)
     assert "launch-bound" in text
+
+
+@pytest.mark.parametrize(
+    ("loads", "says"),
+    [
+        (
+            (0, 0),
+            "102 ms of that are one gap, in which the host makes no CUDA call, and then copies its input to the GPU",
+        ),
+        (
+            (12, 90 * MS),
+            "90 ms of that are 12 gaps of 7.5 ms in which modules are loaded: a library makes plans for new",
+        ),
+        ((3, 90 * MS), None),  # kernels at their first use
+    ],
+)
+def test_work_of_the_iterations_that_was_slower_before_them_says_why(loads, says):
+    earlier = {
+        "earlier_iterations": 12.0,
+        "earlier_ns": 150 * MS,
+        "earlier_loads": loads[0],
+        "earlier_load_ns": loads[1],
+    }
+    tables = {"gaps": [gap("launch", "long", 1 / 18, 110 * MS, to_gpu=1 / 18) | {"phase": "earlier"}],
+              "gpu_use": [use(**earlier)], "host_copies": [],
+              "phases": [phase_row("setup", 200 * MS), phase_row("steady", 72 * MS)]}  # fmt: skip
+    texts = told([KERNELS, LAUNCHES], [idle(98.0)], **tables)[1]
+    head = "The 150 ms before the iterations have the work of some 12 of them, which take 48 ms later; "
+    if says is None:
+        assert head not in " ".join(texts)
+    else:
+        assert texts[0].startswith(head + says)
 
 
 def test_a_gain_of_slow_iterations_is_of_what_is_named():

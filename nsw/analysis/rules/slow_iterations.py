@@ -36,6 +36,8 @@ _PART: Final = 0.25  # of slow iterations
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
+_EARLIER: Final = 0.15  # of the traced time: what iterations' work before them takes longer that is worth a sentence
+_PLANS: Final = 10  # modules that are loaded one after the other: plans for many shapes
 _NOTICEABLE: Final = 0.05  # of what slow iterations take longer
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _AS_FAST: Final = 2.0  # times the usual time of a launch
@@ -327,9 +329,46 @@ def _slow_start_hit(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _earlier_work_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """The iterations' work that was done more slowly before them, as where plans are made and loaded for new shapes."""
+    idle, iterations, run_ns = case.idle_gpu, case.iterations, sum(phase.duration_ns for phase in case.phases)
+    if idle is None or iterations is None or not idle.use.get("earlier_ns"):
+        return None
+    count, all_ns, load_ns = (idle.use[f"earlier_{name}"] for name in ("iterations", "ns", "load_ns"))
+    usual_ns = count * iterations.med_ns
+    took_ns = min(sum(gap.total_ns for gap in idle.earlier_gaps), all_ns - usual_ns)
+    if took_ns < MOSTLY * (all_ns - usual_ns) or took_ns < _EARLIER * run_ns:
+        return None
+    head = (
+        f"the {format_ns(all_ns)} before the iterations have the work of some {count:.0f} of them, which take"
+        f" {format_ns(usual_ns)} later; "
+    )
+    if load_ns >= MOSTLY * took_ns:
+        if (loads := idle.use["earlier_loads"]) < _PLANS:  # of kernels at their first use
+            return None
+        return Hit(
+            "recompilation", case.id, 100 * load_ns / run_ns, f"loads modules for {format_ns(load_ns)}", "reuse shapes",
+            f"{head}{format_ns(load_ns)} of that are {loads:.0f} gaps of {format_ns(load_ns / loads)} in which modules"
+            " are loaded: a library makes plans for new shapes, or a compiler compiles",
+            "Keep shapes the same (pad to few lengths, buffers of the largest size), so that plans and kernels are used"
+            " again.", format_ns(load_ns), "gaps", gain_of="this run",
+        )  # fmt: skip
+    waits = f"waits {format_ns(took_ns)} for "
+    cause, alike = cause_of_long_gaps(
+        LongGaps(case, idle, idle.earlier_gaps, took_ns=took_ns, slow="", waits=waits, are_of_slow=True)
+    )
+    known = causes()[cause.cause]
+    return Hit(
+        cause.cause, case.id, 100 * alike.took_ns / run_ns, cause.what, cause.do or known.do,
+        head + cause.fact.replace(IDLE_TIME, "that"), cause.advice or known.remedy(detect_framework(case)),
+        format_ns(alike.took_ns), "gaps", gain_of="this run",
+    )  # fmt: skip
+
+
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "recompilation": _recompilation_hit,
     "slow first iteration": _slow_start_hit,
+    "earlier work": _earlier_work_hit,
     "periodic iteration": _periodic_slow_iteration_hit,
     "slow iteration": _slow_iteration_hit,
 }

@@ -55,7 +55,7 @@ __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
-SLOW: Final = "slow"  # the phase of gaps of slow iterations
+SLOW, EARLIER = "slow", "earlier"  # phases of gaps: of slow iterations; of their work before the steady state
 
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
 WAYS_OF_GAPS: Final = (
@@ -71,6 +71,7 @@ SHORT_NS, LONG_NS = (
 )  # bounds of lengths: the price of launches; a framework, a wait; the host's own work
 _FEWEST_ALIKE: Final = 10  # long gaps between operations of the same kinds and sizes: a row of their own
 _BYTES_BITS: Final = 48  # more bytes than a copy has
+_EARLIER: Final = 10.0  # iterations' work before the steady state that is looked at
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
 _GRAIN_NS: Final = 100  # of a recording: no operation begins sooner behind another for which it waits
 _PAGES: Final = 256 << 10  # bytes that a page fault moves at most; a prefetch moves 2 MiB at once
@@ -114,10 +115,15 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
             slow = None if timeline.phased is None else _slow_stretches(timeline.phased)
             slow_gaps = [] if slow is None else _gap_rows(work, busy, slow, timeline.calls, of_longest=_OF_LONGEST)
             tables["gaps"] += [shared | {"phase": SLOW} | row for row in slow_gaps]
+            use = _use_row(work, busy, stretches, timeline)
+            if timeline.phased is not None and use.get("earlier_ns"):
+                until = timeline.phased.edges[timeline.phased.warmup :][:1]
+                earlier_gaps = _gap_rows(work, busy, (until - int(use["earlier_ns"]), until), timeline.calls)
+                tables["gaps"] += [shared | {"phase": EARLIER} | row for row in earlier_gaps if row["length"] == "long"]
             for name, rows in (
                 ("gaps", _gap_rows(work, busy, stretches, timeline.calls)),
                 ("host_copies", _copy_rows(work, stretches)),
-                ("gpu_use", [_use_row(work, busy, stretches, timeline)]),
+                ("gpu_use", [use]),
                 ("collectives", _collective_rows(work, busy, timeline.phased)),
             ):  # fmt: skip
                 tables[name] += [(shared if name == "collectives" else in_phase) | row for row in rows]
@@ -431,7 +437,34 @@ def _use_row(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArra
         edges = phases.edges[phases.warmup :]  # slow iterations too
         computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))
         row["delayed_pct"] = _delayed_kernels_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_slow_period(phases, work, busy, calls) | _host_pace(phases, calls) if phases is not None else {})
+    if phases is None:
+        return row
+    earlier = _earlier_work(work, busy, phases, calls)
+    return row | earlier | _slow_period(phases, work, busy, calls) | _host_pace(phases, calls)
+
+
+def _earlier_work(work: Operations, busy: Covered, phases: Phased, calls: Calls | None) -> Row:
+    """The iterations' work before the steady state, by the kernel that takes most of it: how much, and for how long."""
+    first, last = int(phases.edges[phases.warmup]), int(phases.edges[-1])
+    if work.kernel is None or calls is None:
+        return {}
+    kernels = np.flatnonzero(work.category == KERNEL)
+    kernel, start = work.kernel[kernels], work.start[kernels]
+    steady = (start >= first) & (start < last)
+    if not steady.any():
+        return {}
+    names, number = np.unique(kernel[steady], return_inverse=True)
+    largest = names[np.argmax(np.bincount(number.ravel(), work.duration[kernels][steady]))]
+    earlier = start[(kernel == largest) & (start < first)]
+    count = len(earlier) * (len(phases.durations) - phases.warmup) / int((kernel[steady] == largest).sum())
+    if count < _EARLIER:
+        return {}
+    stretch = np.array([earlier.min()]), np.array([first])
+    loads, _, load_ns = _compile_gaps(work, busy, stretch, calls)
+    return {
+        "earlier_iterations": count, "earlier_ns": float(first - stretch[0][0]), "earlier_loads": loads,
+        "earlier_load_ns": load_ns,
+    }  # fmt: skip
 
 
 def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
