@@ -332,7 +332,7 @@ def _slow_start_hit(case: CaseSummary, context: Context) -> Hit | None:
 def _earlier_work_hit(case: CaseSummary, _: Context) -> Hit | None:
     """The iterations' work that was done more slowly before them, as where plans are made and loaded for new shapes."""
     idle, iterations, run_ns = case.idle_gpu, case.iterations, sum(phase.duration_ns for phase in case.phases)
-    if idle is None or iterations is None or not idle.use.get("earlier_ns"):
+    if idle is None or iterations is None or not idle.use.get("earlier_ns") or case.compiled:  # by XLA, at the start
         return None
     count, all_ns, load_ns = (idle.use[f"earlier_{name}"] for name in ("iterations", "ns", "load_ns"))
     usual_ns = count * iterations.med_ns
