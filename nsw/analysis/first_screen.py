@@ -76,6 +76,7 @@ _LAYERS: Final = 2  # whose weights are drawn, at least, where launches make a m
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
 _MUCH_OF_OUTSIDE: Final = 0.3  # of the GPU's work outside of the iterations, from which a kernel is named
+_SLOWER: Final = 2.0  # times the usual time: the iterations' work before them that is worth a word
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -244,8 +245,19 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
             name, kernel_ns = max((p.largest for p in phases if p.largest), key=lambda item: item[1], default=("", 0.0))
             is_large = kernel_ns >= _MUCH_OF_OUTSIDE * busy_ns and kernel_ns >= _NAMED_PART * all_busy_ns
             kernel = f", {100 * min(1.0, kernel_ns / busy_ns):.0f} % of that {name}" if is_large and name else ""
-            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)}{kernel})")
+            work = _earlier_work_text(case) if where == "before" else ""
+            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)}{kernel}{work})")
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
+
+
+def _earlier_work_text(case: CaseSummary) -> str:
+    """How much of the iterations' work was done before them, more slowly; empty where little was."""
+    use = case.idle_gpu.use if case.idle_gpu is not None else {}
+    count, took_ns = use.get("earlier_iterations", 0.0), use.get("earlier_ns", 0.0)
+    if case.iterations is None or not count or took_ns < _SLOWER * count * case.iterations.med_ns:
+        return ""
+    usual = format_ns(count * case.iterations.med_ns)
+    return f"; {format_ns(took_ns)} of that have the work of some {count:.0f} iterations, which take {usual} later"
 
 
 def _left_out_gaps_text(case: CaseSummary) -> str:

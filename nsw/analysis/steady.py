@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-SLOW: Final = "slow"  # the phase of gaps of slow iterations, in table gaps
+SLOW, EARLIER = "slow", "earlier"  # phases of table gaps: of slow iterations; of their work before the steady state
+APART: Final = frozenset({SLOW, EARLIER})  # which are not of the usual iterations
 PHASES: Final = ("setup", "warmup", "steady", "end")
 _STEADY: Final = ("steady", "all")  # `all`: a process without iterations, beside others that have some
 PROCESS: Final = ("run", "report", "rank", "pid")
@@ -287,7 +288,7 @@ def _late_process_differences(
     measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
     for key, row in rows.items():
         waits = [
-            gap for gap in gaps if process_key(gap) == key and gap["length"] == "long" and gap.get("phase") != SLOW
+            gap for gap in gaps if process_key(gap) == key and gap["length"] == "long" and gap.get("phase") not in APART
         ]
         for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
         measured[key] = tuple(

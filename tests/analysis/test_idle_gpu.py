@@ -58,7 +58,9 @@ def use(**more):
                "computing_ns": 1.28 * MS, "launches": 125, "cuda_ns": 1 * MS, "wait_ns": 0, "copy_ns": 0, "waits": 0,
                "values": 0} | more  # fmt: skip
     kept = {"streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
-            "slower_input_ns", "slower_spawns", "spawns", "slower_operations", "slower_pct"}  # fmt: skip
+            "slower_copy_ns", "slower_input_ns", "slower_spawns", "spawns", "slower_operations", "slower_pct",
+            "compiles", "late_compiles", "compile_ns",
+            "earlier_iterations", "earlier_ns", "earlier_loads", "earlier_load_ns"}  # fmt: skip
     return {"run": "r", "report": "a", "pid": 1, "device": 0, "phase": "steady", "iterations": 18} | {
         name: value if name in kept or value is None else 18 * value for name, value in numbers.items()
     }
@@ -104,7 +106,7 @@ def unsplit(*gaps, copied=(), **numbers):
 
 def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much_of_them_is_told_to_be_left_out():
     long = gap("launch", "long", 2, 3 * MS)
-    blocks, (text,) = unsplit(long | {"gaps": 37, "total_ns": long["total_ns"] + 200 * MS, "max_ns": 200 * MS})
+    blocks, (text, launches) = unsplit(long | {"gaps": 37, "total_ns": long["total_ns"] + 200 * MS, "max_ns": 200 * MS})
     assert text.startswith(
         "The GPU is idle 87 % of the 180 ms without rare long gaps: 108 ms of that are 36 gaps of 3 ms, in which the host"
     )
@@ -113,6 +115,7 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
         for block in blocks
         if isinstance(block, Note)
     )
+    assert "launch-bound" in launches  # most of the time that is not the host's
     few_take_all = long | {"med_ns": 0.6 * MS, "max_ns": 20 * MS}  # as where a compiler works
     _, (text, _) = unsplit(few_take_all)
     assert "idle 75 % of the 93.7 ms without rare long gaps: launch-bound" in text
@@ -345,12 +348,116 @@ def test_input_from_workers_is_told_from_other_gaps_of_the_host():
     assert "1.52 ms of that are one gap, in which the host makes no CUDA call. " in first
     assert second.startswith(
         "1.2 ms of the same idle time are one gap, in which the host receives its input from a DataLoader's worker, and"
-        " then copies it to the GPU. The workers are late: less work in the dataset's __getitem__"
+        " then copies it to the GPU. Where the workers are late: less work in the dataset's __getitem__"
     )
-    receiving = gap("input", "long", 1, 1.2 * MS, to_gpu=1, read_ns=0.8 * MS)
-    assert "DataLoader(pin_memory=True)" in explained(receiving, other, parts=torch, copies=[pageable])[1]
+    for waits, says in (
+        (
+            {"poll_ns": 1.1 * MS},
+            "(92 % of that time it waits for the worker), and then copies it to the GPU. The workers are",
+        ),
+        (
+            {"poll_ns": 0.01 * MS},
+            ", hardly waiting for it, and then copies it to the GPU. The batches are ready: DataLoader(",
+        ),
+        ({"poll_ns": 0.6 * MS}, "a DataLoader's worker, and then copies it to the GPU. Where the workers are late"),
+        ({"poll_ns": 0.0, "read_ns": 0.8 * MS}, "Where the workers are late"),  # which a read may wait for
+    ):
+        text = explained(gap("input", "long", 1, 1.2 * MS, to_gpu=1, **waits), other, parts=torch, copies=[pageable])[1]
+        assert says in text
     (together,) = explained(received, gap("launch", "long", 1, 1.52 * MS, to_gpu=1), parts=torch)
     assert "DataLoader's workers (more of them: num_workers" in together
+
+
+def test_workers_that_are_started_again_are_told_apart_from_late_ones():
+    torch = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
+    received = gap("input", "long", 1, 1.5 * MS, to_gpu=1, poll_ns=1.4 * MS)
+    restarts = gap("spawn", "long", 1 / 6, 7.3 * MS, to_gpu=1 / 6, poll_ns=0)
+    late, restarted = explained(received, restarts, parts=torch, spawns=9)
+    assert "1.5 ms of that are one gap" in late
+    assert (
+        "3 gaps of 7.3 ms on average in 18 iterations, in which the host starts processes, as an epoch does"
+        in restarted
+    )
+    assert "persistent_workers=True" in restarted
+    (text,) = explained(restarts, spawns=9)  # no DataLoader's
+    assert "and then copies its input to the GPU" in text
+
+
+def test_long_gaps_of_a_sentence_share_what_it_says():
+    before_copy = gap("value", "long", 1, 1.8 * MS, to_gpu=1) | sides("kernel", "copy to the GPU, pageable", 3 << 20)
+    others = gap("launch", "long", 2, 0.46 * MS) | sides("kernel", "kernel", None)
+    first, second = explained(before_copy, others, spawns=0)
+    assert (
+        "1.8 ms of that are one gap, in which the host makes no CUDA call, and then copies its input to the GPU (each"
+        in first
+    )
+    assert "before a copy of 3,145,728 bytes to the GPU from pageable memory)" in first
+    assert "920 us of the same idle time are 2 gaps of 460 us, in which the host makes no CUDA call. " in second
+
+
+def sides(before, behind, size):
+    """What lies before and behind gaps, in columns of table gaps."""
+    return {"before": before, "before_bytes": None, "behind": behind, "behind_bytes": size}
+
+
+def test_writes_that_take_no_time_before_a_copy_of_input_are_no_log():
+    (text,) = explained(gap("launch", "long", 1, 2.7 * MS, to_gpu=1, writing=1, write_ns=5 * US), spawns=0)
+    assert "and then copies its input to the GPU" in text
+    (text,) = explained(gap("launch", "long", 1, 2.7 * MS, to_gpu=1, writing=1, write_ns=200 * US), spawns=0)
+    assert "and writes: a log" in text
+
+
+def test_without_iterations_alike_long_gaps_come_again_though_a_compiler_works():
+    alike = (
+        gap("launch", "long", 1, 3 * MS) | {"max_ns": 6 * MS} | sides("kernel", "copy from the GPU, pinned", 1 << 20)
+    )
+    _, (text, _) = unsplit(alike, late_compiles=2, compiles=2, compile_ns=1 * MS)
+    assert (
+        "54 ms of that are 18 gaps of 3 ms, in which the host makes no CUDA call (each before a copy of 1,048,576"
+        in text
+    )
+    _, (text,) = unsplit(alike | {"max_ns": 40 * MS}, late_compiles=2, compiles=2, compile_ns=1 * MS)
+    assert "launch-bound" in text
+
+
+@pytest.mark.parametrize(
+    ("loads", "says"),
+    [
+        (
+            (0, 0),
+            "102 ms of that are one gap, in which the host makes no CUDA call, and then copies its input to the GPU",
+        ),
+        (
+            (12, 90 * MS),
+            "90 ms of that are 12 gaps of 7.5 ms in which modules are loaded: a library makes plans for new",
+        ),
+        ((3, 90 * MS), None),  # kernels at their first use
+    ],
+)
+def test_work_of_the_iterations_that_was_slower_before_them_says_why(loads, says):
+    earlier = {
+        "earlier_iterations": 12.0,
+        "earlier_ns": 150 * MS,
+        "earlier_loads": loads[0],
+        "earlier_load_ns": loads[1],
+    }
+    tables = {"gaps": [gap("launch", "long", 1 / 18, 110 * MS, to_gpu=1 / 18) | {"phase": "earlier"}],
+              "gpu_use": [use(**earlier)], "host_copies": [],
+              "phases": [phase_row("setup", 200 * MS), phase_row("steady", 72 * MS)]}  # fmt: skip
+    texts = told([KERNELS, LAUNCHES], [idle(98.0)], **tables)[1]
+    head = "The 150 ms before the iterations have the work of some 12 of them, which take 48 ms later; "
+    if says is None:
+        assert head not in " ".join(texts)
+    else:
+        assert texts[0].startswith(head + says)
+
+
+def test_a_gain_of_slow_iterations_is_of_what_is_named():
+    slow = {"period": 8, "slow": 3, "slower_ns": 3 * MS, "slower_pct": 30.0, "slower_gpu_ns": 0.4 * MS}
+    longest = gap("launch", "long", 1 / 6, 2 * MS, from_gpu=1 / 6) | {"phase": "slow"}
+    (text,) = explained(longest, busy=98.0, slower_copy_ns=0.4 * MS, slower_operations=2, **slow)
+    assert "400 us of that are copies, more than in the others; 2 ms of that are one gap" in text
+    assert text.endswith("Gain: at most 24 % of the time.")
 
 
 def test_input_of_a_program_without_workers_is_to_be_made_on_the_gpu_or_ahead():

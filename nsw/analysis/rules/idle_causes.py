@@ -30,7 +30,7 @@ IDLE_TIME: Final = "{idle time}"  # in a cause's fact: its sentence names the id
 GAP_WORDS: Final = {
     "launch": "launches", "queued": "starts of queued operations", "synchronise": "waits for the GPU",
     "value": "values read back", "copy": "copies", "allocate": "allocation", "load": "modules loaded",
-    "migration": "page migrations", "input": "input",
+    "migration": "page migrations", "input": "input", "spawn": "processes started",
 }  # fmt: skip
 
 
@@ -40,7 +40,8 @@ class IdleCause:
 
     `gaps_ns` is the idle time that it explains, by the gaps of its kind; None: all that it saves. `named`: what of that
     has other words in table gaps, by these. `is_of_slow_iterations`: it is why iterations are slow of which
-    `find_slow_iterations` tells. In `fact`, `IDLE_TIME` stands for the idle time.
+    `find_slow_iterations` tells. `recurs`: without iterations, whether it is known to come again and again. In `fact`,
+    `IDLE_TIME` stands for the idle time.
     """
 
     cause: str
@@ -52,6 +53,7 @@ class IdleCause:
     gaps_ns: float | None = None
     named: tuple[tuple[str, float], ...] = ()
     is_of_slow_iterations: bool = False
+    recurs: bool = False
 
     @property
     def explained_ns(self) -> float:

@@ -340,7 +340,7 @@ def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
     """
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
     total = sum(share.calls or 0.0 for share in kernels)
-    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.short_name))
+    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.short_name.partition("<")[0]))
     selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
     if not selections or selections < MOSTLY * idle.use.get("values", 0.0):
         return 0.0
