@@ -347,7 +347,8 @@ def _earlier_work_hit(case: CaseSummary, _: Context) -> Hit | None:
         if (loads := idle.use["earlier_loads"]) < _PLANS:  # of kernels at their first use
             return None
         return Hit(
-            "recompilation", case.id, 100 * load_ns / run_ns, f"loads modules for {format_ns(load_ns)}", "reuse shapes",
+            "recompilation", case.id, 100 * load_ns / run_ns, f"loads modules for {format_ns(load_ns)} before them",
+            "reuse shapes",
             f"{head}{format_ns(load_ns)} of that are {loads:.0f} gaps of {format_ns(load_ns / loads)} in which modules"
             " are loaded: a library makes plans for new shapes, or a compiler compiles",
             "Keep shapes the same (pad to few lengths, buffers of the largest size), so that plans and kernels are used"
@@ -359,7 +360,8 @@ def _earlier_work_hit(case: CaseSummary, _: Context) -> Hit | None:
     )
     known = causes()[cause.cause]
     return Hit(
-        cause.cause, case.id, 100 * alike.took_ns / run_ns, cause.what, cause.do or known.do,
+        cause.cause, case.id, 100 * alike.took_ns / run_ns, f"{cause.what} before them",
+        cause.do or known.do,
         head + cause.fact.replace(IDLE_TIME, "that"), cause.advice or known.remedy(detect_framework(case)),
         format_ns(alike.took_ns), "gaps", gain_of="this run",
     )  # fmt: skip
