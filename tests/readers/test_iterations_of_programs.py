@@ -1,5 +1,6 @@
 """Iterations of programs whose loops are known: the outermost repetition that holds the steady state, or none."""
 
+import random
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -627,6 +628,20 @@ def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
             host.sleep(4000)
     (use,) = tables_of(host)["gpu_use"]
     assert use["period"] == period
+
+
+@pytest.mark.parametrize(("spread_us", "is_slow"), [(100, False), (5, True)])
+def test_iterations_of_many_lengths_have_no_slow_ones(host, spread_us, is_slow):
+    """Lengths in no order, evenly about the usual one; or all alike, and every fourth or so twice as long."""
+    draw = random.Random(3)
+    for n in range(60):
+        host.run(*[A, B, C, D] * 9, OPT)
+        host.wait()
+        host.sleep(1000 + spread_us * draw.randrange(60))
+        if spread_us < 100 and n % 4 == n // 8 % 3:
+            host.sleep(4000)
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["slow"] is not None) == is_slow
 
 
 def test_slow_iterations_of_the_first_half_alone_are_its_start_and_have_no_period(host):

@@ -86,6 +86,7 @@ _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual on
 _MANY_TIMES: Final = 10.0  # times the usual iteration, from which two slow ones are more than chance
 _AT_MOST: Final = 2.0  # times what the median slow iteration takes longer, that each of them counts
 _FEWEST_SLOW: Final = 3
+_EVEN: Final = 0.5  # of what the slow ones take longer: so much less than the median a tenth of all take
 _REGULAR: Final = 0.8  # of the distances between slow iterations
 _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data centre
 _COMPILES_NS: Final = 50_000_000  # a gap with a module loaded in it: libraries load in ms, compilers take longer
@@ -562,6 +563,8 @@ def _slow_iterations(durations: IntArray) -> tuple[Any, int | None]:
         slow = others
     if slow.sum() < fewest or 2 * slow.sum() >= len(slow) or np.flatnonzero(slow)[-1] < len(slow) // 2:
         return None, None  # those of the first half alone are its start
+    if period is None and usual - np.quantile(durations, 0.1) >= _EVEN * np.median(excess[slow]):
+        return None, None  # others are as much shorter: iterations of many lengths
     return slow, period
 
 
