@@ -27,6 +27,7 @@ from nsw.analysis.figures import find_outliers
 from nsw.analysis.first_screen import HEADLINE
 from nsw.analysis.sides import (
     CHIP,
+    DIFFERENT_GPUS,
     DIFFERENT_PROGRAMS,
     GPU_TIME,
     ITERATION,
@@ -35,6 +36,7 @@ from nsw.analysis.sides import (
     Compared,
     Side,
     comparable_subjects,
+    is_as_much_copied,
     match_cases,
     split_kernel_metric,
 )
@@ -73,7 +75,8 @@ _DISTURBANCES: Final = 2  # of the runs that are named
 _CASES_NAMED: Final = 3
 _UNLIKE: Final = 0.05  # of a time, by which the traced runs and the figure change unlike
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
-_AS_PRINTED_PCT: Final = 0.05  # below which a change prints as none
+_NONE_PCT: Final = 0.1  # of a value: a change below it prints as none
+_EQUAL: Final = "equal"  # of single runs that are equal, which do not tell that their programs are
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
 _LARGE: Final = math.log(2)  # logarithm from which a change is a factor, as on every screen
 _METRIC_ORDER: Final = (
@@ -85,6 +88,10 @@ _SINGLE_RUNS: Final = (
     "between: where the change lies if runs scatter by {} %, which is assumed of 1 run a side. Repeats measure it."
 )
 _FEW_RUNS: Final = f"{_BETWEEN}; below 7 a side at least 10 % is assumed"
+_WORK_DECIDES: Final = (
+    "Work over time decides: divide the work of an iteration by its time on each side, or begin a recipe that takes a"
+    " figure from what the program prints (`nsw init -- COMMAND`)."
+)
 _DECIDED: Final = ("faster", "slower", "higher", "lower")
 
 
@@ -232,7 +239,7 @@ def verdict_text(row: Compared, *, as_factors: bool | None = None) -> str:
         return f"the same within {percent_digits(log_ratio_to_percent(estimate.largest_log_ratio))} %"
     interval = interval_text(row, as_factors=as_factors)
     if row.verdict not in _DECIDED:
-        return f"cannot tell ({interval})"
+        return f"{_verdict_word(row)}{' in these runs' * (_verdict_word(row) == _EQUAL)} ({interval})"
     assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     verb = "takes " if is_time_unit(row.unit) and not as_factors else ""
     return f"{verb}{_change_text(row, estimate.log_ratio, as_factors=as_factors)} ({interval}{assumed})"
@@ -279,7 +286,12 @@ def _is_by_assumed_scatter(row: Compared) -> bool:
 
 def _is_undecided_zero(row: Compared) -> bool:
     """Whether values are equal as printed, and the runs do not show that they are: `the same` would say so."""
-    return row.verdict == "cannot tell" and abs(log_ratio_to_percent(row.gain or 0.0)) < _AS_PRINTED_PCT
+    return row.verdict == "cannot tell" and abs(log_ratio_to_percent(row.gain or 0.0)) < _NONE_PCT
+
+
+def _verdict_word(row: Compared) -> str:
+    """The verdict, of single runs that are equal that they are: `cannot tell` is what differs without being decided."""
+    return _EQUAL if is_undecided_by_single_runs(row) and _is_undecided_zero(row) else row.verdict
 
 
 def _assumed_scatter_text(estimate: Estimate) -> str:
@@ -327,19 +339,27 @@ def _comparison_headline(comparison: Comparison) -> str:
         if comparison.second.adding is not None and _are_pairs_undecided(row):
             return f"{names}: {row.what}: {_undecided_pairs_text(comparison, row)}"
         runs = f", {_run_counts_text(row.estimate)}" if row.estimate else ""
-        if row.missing == DIFFERENT_PROGRAMS and row.unit == "ns":
+        if row.missing in {DIFFERENT_PROGRAMS, DIFFERENT_GPUS} and row.unit == "ns":
             first, second = _short_side_names(comparison)
             times = f"{format_ns(row.first or 0.0)} in {first}, {format_ns(row.second or 0.0)} in {second}"
-            return f"{DIFFERENT_PROGRAMS}: {row.what} {times}"
+            return f"{row.missing}: {row.what} {times}"
         verdict = verdict_text(row, as_factors=as_factors)
+        is_alike = row.estimate is None or is_as_much_copied(comparison.first, comparison.second)
+        runs += "" if is_alike else ", if an iteration does as much work"
         return f"{names}: {row.what}: {verdict}{runs}{_most_changed_function_text(comparison)}"
-    counts = Counter(row.missing or row.verdict for row in rows)
+    counts = Counter(row.missing or _verdict_word(row) for row in rows)
     words = {
         verdict: f"{verdict}{_change_range_text(rows, verdict, as_factors=as_factors)}"
         for verdict in _DECIDED
         if counts[verdict]
     }
-    words |= {"gone": "gone", "new": "new", "same": "the same", "cannot tell": "cannot be told"}
+    words |= {
+        "gone": "gone",
+        "new": "new",
+        "same": "the same",
+        "cannot tell": "cannot be told",
+        _EQUAL: "equal in these runs",
+    }
     words |= {DIFFERENT_PROGRAMS: "in both"}
     parts = [f"{counts[outcome]} {text}" for outcome, text in words.items() if counts[outcome]]
     parts += [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in words]
@@ -444,7 +464,8 @@ def _changes_table(comparison: Comparison) -> Table:
         (Column("interval", "between"),
          lambda r: "-" if r.estimate is None else interval_text(r, as_factors=as_factors, directed=word != "change")),
         (Column("runs", "runs"), _row_run_counts_text),
-        (Column("verdict", "verdict"), lambda r: r.missing or f"{'probably ' * _is_by_assumed_scatter(r)}{r.verdict}"),
+        (Column("verdict", "verdict"),
+         lambda r: r.missing or f"{'probably ' * _is_by_assumed_scatter(r)}{_verdict_word(r)}"),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
     titles = ["Those that weigh most"] if len(kept_rows) < len(rows) and not by_metric else []
@@ -584,14 +605,18 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
     """What did it, of the cases that changed most."""
     if comparison.by not in {"case", "figure"}:
         return []
-    explained_rows = [row for row in comparison.rows if row.verdict in _DECIDED or is_undecided_by_single_runs(row)]
+    explained_rows = [
+        row
+        for row in comparison.rows
+        if row.verdict in _DECIDED or is_undecided_by_single_runs(row) or row.missing == DIFFERENT_GPUS
+    ]
     seen: dict[str, Compared] = {}
     for row in sorted(explained_rows, key=lambda row: -_change_size(row)):
         seen.setdefault(row.case, row)
     findings: list[Block] = [
         Finding(
             "difference",
-            f"{_case_prefix(comparison, row)}{_outcome_text(comparison, row)} {_difference_sentence(comparison, row)}.",
+            f"{_case_prefix(comparison, row)}{_outcome_text(comparison, row)}{_difference_sentence(comparison, row)}.",
             evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
@@ -625,9 +650,11 @@ def is_undecided_by_single_runs(row: Compared) -> bool:
 
 
 def _outcome_text(comparison: Comparison, row: Compared) -> str:
+    if row.missing:
+        return ""
     if is_undecided_by_single_runs(row):
-        return "One run a side decides nothing; between these two:"
-    return f"{verdict_text(row, as_factors=has_factors(comparison.rows))}."
+        return "One run a side decides nothing; between these two: "
+    return f"{verdict_text(row, as_factors=has_factors(comparison.rows))}. "
 
 
 def _case_prefix(comparison: Comparison, row: Compared) -> str:
@@ -636,14 +663,28 @@ def _case_prefix(comparison: Comparison, row: Compared) -> str:
 
 
 def _efficiency_lines(comparison: Comparison) -> list[str]:
-    """Of rates over different numbers of GPUs the factor of both, and the efficiency of the side with more."""
+    """Of rates over different numbers of GPUs the factor of both, and the efficiency of the side with more.
+
+    Of times what that would be if each GPU did as much work.
+    """
     lines = []
     for row in comparison.rows:
         few, many = sorted(comparison.gpus.get(row.case, (0, 0)))
-        if few == many or not few or not row.higher_is_better or row.estimate is None:
+        if few == many or not few:
             continue
         is_second = comparison.gpus[row.case][1] == many
         side = comparison.second if is_second else comparison.first
+        if row.missing == DIFFERENT_GPUS and row.first and row.second:
+            times = many / few * (row.first / row.second if is_second else row.second / row.first)
+            is_work_alike = comparison.first.copied_bytes and is_as_much_copied(comparison.first, comparison.second)
+            if_alike = (
+                "If each GPU does as much work an iteration, as what is copied to them suggests,"
+                f" {side.name} does {times:.3g} times the work a second on {many / few:.3g} times the GPUs:"
+                f" {100 * times * few / many:.0f} % efficiency. "
+            )
+            lines.append(f"{if_alike if is_work_alike else ''}{_WORK_DECIDES}")
+        if not row.higher_is_better or row.estimate is None:
+            continue
         times = math.exp(row.estimate.log_ratio if is_second else -row.estimate.log_ratio)
         lines.append(
             f"{_case_prefix(comparison, row)}{side.name} has {many / few:.3g} times the GPUs and {times:.3g} times the"
@@ -659,6 +700,8 @@ def _difference_sentence(comparison: Comparison, row: Compared) -> str:
     in_time = explained.log_gain
     if explained.slowest:
         return f"{explained.sentence}. {explained.slowest}"
+    if row.missing:
+        return explained.sentence
     if explained.of_iteration and not explained.explains(gain):
         if gpus is not None and gpus[0] != gpus[1]:
             return f"{explained.sentence}. The figure is of all GPUs, an iteration is that of one"

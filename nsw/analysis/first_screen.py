@@ -48,8 +48,9 @@ if TYPE_CHECKING:
     from nsw.analysis.comparison import Scaling
     from nsw.analysis.summary import Summary
 
-__all__ = ["FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
+__all__ = ["BASES", "FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
+BASES: Final = frozenset({"left-out", "outside"})  # notes that say what shares are not of, which a screen always has
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _MOST_OF_MODEL_PCT: Final = 66.0  # of the time of counted kernels
@@ -57,6 +58,10 @@ _TELLING_PCT: Final = 5.0  # of a case's time that its first finding wins, from 
 _HARDLY_BUSY_PCT: Final = 20.0  # below it what a profiler adds to launches decides nothing
 _SLOWED: Final = 1.1  # times, from which a profiler is mentioned
 _NOISY: Final = 2.0  # times by which repeats of a case differ, from which the headline begins with it
+_NONE_BEST: Final = (
+    "None is called best: reports lack the work of an iteration, such as images. Divide it by the iteration's time;"
+    " `nsw init -- COMMAND` begins a recipe that takes such a figure from what the program prints."
+)
 _AS_TRACED: Final = (
     "Idle times are those of the traced run: tracing slows each launch, so that the program alone is idle less."
     " Compare the time of a step without the profiler."
@@ -70,6 +75,8 @@ _MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kerne
 _LAYERS: Final = 2  # whose weights are drawn, at least, where launches make a model
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
+_MUCH_OF_OUTSIDE: Final = 0.3  # of the GPU's work outside of the iterations, from which a kernel is named
+_SLOWER: Final = 2.0  # times the usual time: the iterations' work before them that is worth a word
 _LISTED: Final = 2  # outliers, and things that are missing; the full answer has all
 
 
@@ -115,7 +122,7 @@ def _missing_figure_notes(summary: Summary) -> list[Block]:
         or not all(c.iterations for c in summary.cases)
     ):
         return []
-    return [Note("best", "None is called best: reports lack the work of an iteration (`nsw help figures`).")]
+    return [Note("best", _NONE_BEST, tone="aside")]
 
 
 def find_headline(blocks: Iterable[Block]) -> str:
@@ -207,7 +214,8 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
                 tone="aside",
             )
         )
-    if len(summary.cases) == 1 and _waits_for_traced_launches(summary.cases[0]):
+    causes = [finding.cause for finding in summary.findings[:1]]
+    if len(summary.cases) == 1 and causes == ["launch-bound"] and _waits_for_traced_launches(summary.cases[0]):
         notes.append(Note("traced", _AS_TRACED, tone="aside"))
     if len(summary.cases) == 1 and _are_launches_of_start(summary.cases[0]):
         notes.append(Note("start", _OF_START, tone="aside"))
@@ -225,6 +233,7 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
 def _outside_of_iterations_text(case: CaseSummary) -> str:
     """Where the time outside of the iterations goes, of which no share and no gain is."""
     parts = []
+    all_busy_ns = sum(phase.gpu_busy_ns for phase in case.phases)
     for where, names in (("before", ("setup", "warmup")), ("behind", ("end",))):
         phases = [phase for phase in case.phases if phase.phase in names]
         took_ns, busy_ns, calls_ns = (
@@ -233,8 +242,22 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
         )
         if took_ns >= _NAMED_PART * sum(phase.duration_ns for phase in case.phases):
             calls = f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
-            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)})")
+            name, kernel_ns = max((p.largest for p in phases if p.largest), key=lambda item: item[1], default=("", 0.0))
+            is_large = kernel_ns >= _MUCH_OF_OUTSIDE * busy_ns and kernel_ns >= _NAMED_PART * all_busy_ns
+            kernel = f", {100 * min(1.0, kernel_ns / busy_ns):.0f} % of that {name}" if is_large and name else ""
+            work = _earlier_work_text(case) if where == "before" else ""
+            parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)}{kernel}{work})")
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
+
+
+def _earlier_work_text(case: CaseSummary) -> str:
+    """How much of the iterations' work was done before them, more slowly; empty where little was."""
+    use = case.idle_gpu.use if case.idle_gpu is not None else {}
+    count, took_ns = use.get("earlier_iterations", 0.0), use.get("earlier_ns", 0.0)
+    if case.iterations is None or not count or took_ns < _SLOWER * count * case.iterations.med_ns:
+        return ""
+    usual = format_ns(count * case.iterations.med_ns)
+    return f"; {format_ns(took_ns)} of that have the work of some {count:.0f} iterations, which take {usual} later"
 
 
 def _left_out_gaps_text(case: CaseSummary) -> str:
@@ -327,6 +350,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
     if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
         parts_said.append(hits[0].headline)
+    elif section is not None and _are_launches_of_start(case):
+        parts_said.append(f"most of these {plural(len(case.kernels), 'kernel')} look like the start of a program")
     elif section is not None:
         parts_said.append(_idle_text(case, idle_pct) if is_idle_most else section[0])
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")

@@ -8,11 +8,12 @@ first kernel on counts, without its long gaps, which may be set-up.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.groups import group_by
-from nsw.analysis.steady import SLOW, gpu_labels, process_key
+from nsw.analysis.steady import APART, EARLIER, SLOW, gpu_labels, process_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -30,14 +31,28 @@ _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
 _LEAST_LAUNCHES: Final = 20  # without iterations: of fewer nothing is said
 _FEWEST_REGULAR, _REGULAR = 5, 2.0  # long gaps, the longest of so many times the median: of a loop
+_ALIKE: Final = 3.0  # times the median: the longest of ten or more between the same operations, which are of a loop
 _EVEN: Final = 0.25  # of the time of long gaps: what all take if each were the median one, where no few take nearly all
 _MUCH_OF_GAPS: Final = 0.2  # of the time of long gaps: one that takes as much is the start of the program
 _OF_SETUP: Final = frozenset({"load", "allocate"})  # causes of long gaps, of which a set-up has many
 
 
+class Sides(NamedTuple):
+    """What lies before and behind long gaps, as in table gaps; bytes where many are alike."""
+
+    before: str
+    before_bytes: int | None
+    behind: str
+    behind_bytes: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Gaps of a cause and length; counts and ns of an iteration, as in table gaps. What was not recorded is 0."""
+    """Gaps of a cause and length; counts and ns of an iteration, as in table gaps.
+
+    What was not recorded is 0; `poll_ns` and `sides` are None in tables made before they were measured, or where they
+    do not apply.
+    """
 
     cause: str
     length: str
@@ -52,6 +67,8 @@ class Gaps:
     writing: float = 0.0
     from_gpu: float = 0.0
     opening: float = 0.0
+    poll_ns: float | None = field(default=None, kw_only=True)
+    sides: Sides | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,7 @@ class IdleGpu:
         mean_busy_pct: As busy_pct, of all iterations together; None where that is not known.
         is_mean: Whether times are means over all iterations: of those with many pauses the median says little.
         slow_gaps: The gaps of a slow iteration, without those that are short beside its longest.
+        earlier_gaps: The long gaps of the iterations' work before the steady state.
         left_out_ns: Without iterations: long gaps that are not counted, as they may be set-up or another phase.
     """
 
@@ -108,6 +126,7 @@ class IdleGpu:
     mean_busy_pct: float | None = None
     is_mean: bool = False
     slow_gaps: tuple[Gaps, ...] = ()
+    earlier_gaps: tuple[Gaps, ...] = ()
     left_out_ns: float = 0.0
 
     @property
@@ -168,8 +187,8 @@ def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> I
     often = sum(row["gaps"] for row in long) >= max(_EVERYWHERE * use["operations"], _LEAST_LAUNCHES)
     counted = rows
     if not often or use.get("late_compiles"):  # pauses, set-up, compilers
-        recurring = [] if use.get("late_compiles") else map(_recurring_part, long)
-        counted = [*(row for row in rows if row["length"] != "long"), *(row for row in recurring if row is not None)]
+        recurring = _recurring_gaps(long, is_compiling=bool(use.get("late_compiles")))
+        counted = [*(row for row in rows if row["length"] != "long"), *recurring]
     gaps = _gaps_of_gpu(use, counted, 1)
     span = use["busy_ns"] + sum(part.total_ns for part in gaps)
     if not span:
@@ -182,25 +201,53 @@ def _idle_gpu_of_unsplit_run(use: Row, tables: Mapping[str, Sequence[Row]]) -> I
     )  # fmt: skip
 
 
-def _recurring_part(row: Row) -> Row | None:
-    """Long gaps that come again and again; None for those of set-up.
+def _recurring_gaps(long_gaps: Sequence[Row], *, is_compiling: bool) -> list[Row]:
+    """Long gaps that come again and again, without those of set-up.
+
+    Those between the same operations where they are about as long; of the others of a cause all or a part, where
+    no compiler works.
+    """
+    work = [row for row in long_gaps if row["cause"] not in _OF_SETUP]
+    alike = [row for row in work if _has_sizes(row) and row["max_ns"] <= _ALIKE * row["med_ns"]]
+    if is_compiling:
+        return alike
+    rest = [row for row in work if row not in alike]
+    groups = group_by(rest, lambda row: "input" if row["cause"] == "spawn" else row["cause"]).values()
+    return alike + [row for rows in groups for row in _recurring_part(rows)]
+
+
+def _has_sizes(row: Row) -> bool:
+    """Whether gaps are between operations of the same sizes."""
+    return row.get("before_bytes") is not None or row.get("behind_bytes") is not None
+
+
+def _recurring_part(rows: Sequence[Row]) -> list[Row]:
+    """Of long gaps of a cause those that come again and again.
 
     Without the longest where it is much of them; of which a few take nearly all, as where a compiler works, as much as
     if each were the median one.
     """
-    longest_ns, total_ns, count = row.get("max_ns") or 0.0, row["total_ns"], row["gaps"]
-    usual_ns = count * (row.get("med_ns") or 0.0)
-    is_regular = count >= _FEWEST_REGULAR and 0 < longest_ns <= _REGULAR * row["med_ns"]
-    if row["cause"] in _OF_SETUP or not (is_regular or count >= _LEAST_LAUNCHES):
-        return None
+    longest_ns, total_ns = max(row.get("max_ns") or 0.0 for row in rows), sum(row["total_ns"] for row in rows)
+    count = sum(row["gaps"] for row in rows)
+    medians = sorted((row.get("med_ns") or 0.0, row["gaps"]) for row in rows)
+    passed = accumulate(gaps for _, gaps in medians)
+    med_ns = next(med for (med, _), so_far in zip(medians, passed, strict=True) if 2 * so_far >= count)
+    usual_ns = count * med_ns
+    is_regular = count >= _FEWEST_REGULAR and 0 < longest_ns <= _REGULAR * med_ns
+    if not (is_regular or count >= _LEAST_LAUNCHES):
+        return []
     if is_regular or (longest_ns < _MUCH_OF_GAPS * total_ns and usual_ns >= _EVEN * total_ns):
-        return row
-    rest_ns, rest = total_ns - longest_ns, count - 1
-    if usual_ns < _EVEN * rest_ns:
-        rest_ns, rest = usual_ns, count
-    share = rest_ns / total_ns
-    scaled = {name: share * value for name, value in row.items() if name.endswith("_ns") and value}
-    return {**row, **scaled, "gaps": rest}
+        return [*rows]
+    first = next(row for row in rows if (row.get("max_ns") or 0.0) == longest_ns)
+    if usual_ns < _EVEN * (total_ns - longest_ns):
+        return [_part_of_row(row, usual_ns / total_ns) for row in rows]
+    shorter = _part_of_row(first, 1 - longest_ns / first["total_ns"]) | {"gaps": first["gaps"] - 1}
+    return [shorter if row is first else row for row in rows if row is not first or row["gaps"] > 1]
+
+
+def _part_of_row(row: Row, share: float) -> dict[str, Any]:
+    """A row of gaps with a part of its times, 0 to 1."""
+    return {**row, **{name: share * value for name, value in row.items() if name.endswith("_ns") and value}}
 
 
 def _steady_rows_by_process(phase_summary: Iterable[Row]) -> dict[tuple[Any, ...], list[Row]]:
@@ -276,7 +323,8 @@ def _most_idle_gpu_of_run(
         has_calls=use is None or use.get("launches") is not None,
         mean_busy_pct=least.get("gpu_busy_pct"),
         is_mean=is_mean,
-        slow_gaps=_gaps_of_gpu(least, tables["gaps"], (use and use.get("slow")) or 1, of_slow=True),
+        slow_gaps=_gaps_of_gpu(least, tables["gaps"], (use and use.get("slow")) or 1, SLOW),
+        earlier_gaps=_gaps_of_gpu(least, tables["gaps"], 1, EARLIER),
     )
 
 
@@ -286,17 +334,30 @@ def _is_same_gpu(row: Row, gpu: Row) -> bool:
     )
 
 
-def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, *, of_slow: bool = False) -> tuple[Gaps, ...]:
+def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, phase: str | None = None) -> tuple[Gaps, ...]:
     columns = (
         "gaps", "total_ns", "to_gpu", "cuda_ns", "read_ns", "write_ns", "open_ns", "lock_ns", "writing", "from_gpu",
         "opening",
     )  # fmt: skip
-    gaps = (
-        Gaps(row["cause"], row["length"], *((row.get(column) or 0.0) / count for column in columns))
+    gaps = [
+        Gaps(
+            row["cause"],
+            row["length"],
+            *((row.get(column) or 0.0) / count for column in columns),
+            poll_ns=None if row.get("poll_ns") is None else row["poll_ns"] / count,
+            sides=_sides_of(row),
+        )
         for row in rows
-        if _is_same_gpu(row, gpu) and (row.get("phase") == SLOW) == of_slow
-    )
+        if _is_same_gpu(row, gpu) and (row.get("phase") if row.get("phase") in APART else None) == phase
+    ]
     return tuple(part for gap in gaps for part in _without_work_of_host(gap))
+
+
+def _sides_of(row: Row) -> Sides | None:
+    """What lies before and behind long gaps; None where their row has it not."""
+    if not row.get("behind"):
+        return None
+    return Sides(row["before"], row.get("before_bytes"), row["behind"], row.get("behind_bytes"))
 
 
 def _without_work_of_host(gap: Gaps) -> tuple[Gaps, ...]:
@@ -322,6 +383,8 @@ def _copies_of_gpu(gpu: Row, rows: Iterable[Row], count: float) -> tuple[Copies,
 
 _NOT_DIVIDED: Final = frozenset(
     {"iterations", "streams", "lock_threads", "host_ns", "period", "slow", "slower_ns", "slower_gpu_ns",
+     "slower_copy_ns",
+     "earlier_iterations", "earlier_ns", "earlier_loads", "earlier_load_ns",
      "slower_input_ns", "slower_spawns", "slower_operations", "slower_pct", "slowest_load_ns",
      "slowest_spawns", "spawns", "compiles", "late_compiles", "compile_ns", "collective_ns", "channels"}
 )  # fmt: skip

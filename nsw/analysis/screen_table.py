@@ -41,7 +41,6 @@ __all__ = [
     "has_uneven_gpus",
     "is_smaller_figure_better",
     "kernel_columns",
-    "largest_hit",
     "legend_notes",
     "mean_gpu_busy_pct",
     "milliseconds_change_text",
@@ -54,7 +53,6 @@ __all__ = [
 
 WASTE_PCT: Final = 20.0  # of a case's time that could be won, from which it counts as wasted
 CASES_NAMED: Final = 4
-_ABOUT_AS_MUCH: Final = 0.8  # of the largest gain: a general cause has as much as the fault behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,19 +160,9 @@ def is_smaller_figure_better(summary: Summary, name: str | None, unit: str | Non
     return is_smaller_better(unit) if is_unsaid else not summary.higher_is_better
 
 
-def largest_hit(hits: Sequence[Hit]) -> Hit | None:
-    """What is wrong with a case most of all: of which most can be won, of about as much the one to act on first.
-
-    Of what costs no accuracy, where there is any.
-    """
-    accurate = [hit for hit in hits if not hit.costs_accuracy]
-    most = max((hit.gain_pct for hit in accurate), default=0.0)
-    return next((hit for hit in accurate if hit.gain_pct >= _ABOUT_AS_MUCH * most), hits[0] if hits else None)
-
-
 def first_problem_text(hits: Sequence[Hit]) -> str:
-    """What is wrong with a case most of all, in a few words."""
-    return hit.what if (hit := largest_hit(hits)) is not None else ""
+    """What is wrong with a case, in a few words: as its own headline and first finding have it."""
+    return hits[0].what if hits else ""
 
 
 def kernel_columns(case_of: Callable[[Any], CaseSummary]) -> list[ColumnPart]:

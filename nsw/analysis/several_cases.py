@@ -32,7 +32,6 @@ from nsw.analysis.screen_table import (
     has_uneven_gpus,
     is_smaller_figure_better,
     kernel_columns,
-    largest_hit,
     mean_gpu_busy_pct,
     mfu_column,
     milliseconds_change_text,
@@ -563,7 +562,7 @@ def _side_by_side_table(
         if any(map(has_uneven_gpus, cases)) else None,
         *kernel_columns(lambda c: c),
         (Column("what", "what is wrong"), lambda c: first_problem_text(hits.get(c.id, ()))),
-        (Column("do", "do"), lambda c: hit.do if (hit := largest_hit(hits.get(c.id, ()))) is not None else ""),
+        (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
     ]  # fmt: skip
     most_rows = _ROWS if summary.site else len(cases)  # other commands print a campaign's cases
     members = order[:most_rows] if len(cases) > _IN_ORDER else cases[:most_rows]

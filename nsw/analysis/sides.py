@@ -50,6 +50,7 @@ __all__ = [
     "BY",
     "CHIP",
     "COMMIT",
+    "DIFFERENT_GPUS",
     "DIFFERENT_PROGRAMS",
     "FILES",
     "GPU_TIME",
@@ -62,12 +63,14 @@ __all__ = [
     "Match",
     "Quantity",
     "Side",
+    "are_of_recipes",
     "comparable_subjects",
     "compare_sides",
     "comparison_refusal_reason",
     "different_kernels_text",
     "environment_difference_lines",
     "figure_doubts",
+    "is_as_much_copied",
     "match_cases",
     "measured_values",
     "paired_figure_values",
@@ -95,6 +98,7 @@ _EXACT: Final = Floor(0.0, 0.0)
 _COPIED: Final = "copied to a GPU in an iteration"  # of reports, whose program no recipe names
 _COPIED_ALIKE: Final = 1.1  # times
 DIFFERENT_PROGRAMS: Final = "different programs"  # why the times of two reports have no verdict
+DIFFERENT_GPUS: Final = "different numbers of GPUs"  # likewise: what an iteration does on them is not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -804,8 +808,8 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
         second: What is compared.
         pairs: The cases of both.
     """
-    is_work_alike = bool(first.copied_bytes) and _is_as_much_copied(first, second)
-    if is_work_alike or any(_COMMAND in side.conditions for side in (first, second)):
+    is_work_alike = bool(first.copied_bytes) and is_as_much_copied(first, second)
+    if is_work_alike or are_of_recipes(first, second):
         return None
     times = [
         sum_by(
@@ -825,10 +829,15 @@ def different_kernels_text(first: Side, second: Side, pairs: Sequence[Match]) ->
     return f"kernels: {len(lone[0])} in {first.name} alone, {len(lone[1])} in {second.name} alone, {shared} in both"
 
 
+def are_of_recipes(first: Side, second: Side) -> bool:
+    """Whether a recipe names the program of a side: reports name none, nor the work of an iteration."""
+    return any(_COMMAND in side.conditions for side in (first, second))
+
+
 def environment_difference_lines(first: Side, second: Side) -> list[str]:
     """What differs between the two beside the program, a line each: `driver: 550.54 and 560.28`."""
     first_conditions, theirs = first.conditions, second.conditions
-    if not _is_as_much_copied(first, second):
+    if not is_as_much_copied(first, second):
         first_conditions, theirs = (
             {**side.conditions, **({} if side.copied_bytes is None else {_COPIED: size(side.copied_bytes)})}
             for side in (first, second)
@@ -841,7 +850,7 @@ def environment_difference_lines(first: Side, second: Side) -> list[str]:
     ]
 
 
-def _is_as_much_copied(first: Side, second: Side) -> bool:
+def is_as_much_copied(first: Side, second: Side) -> bool:
     """Whether iterations of both sides copy about as much to a GPU: runs of one program differ by a little."""
     smaller, larger = sorted((first.copied_bytes or 0.0, second.copied_bytes or 0.0))
     return (first.copied_bytes is None) is (second.copied_bytes is None) and larger <= _COPIED_ALIKE * smaller

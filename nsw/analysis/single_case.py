@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +11,18 @@ from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty
 from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
-from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
+from nsw.analysis.rules.binding import (
+    LATENCY,
+    ROOF_PCT,
+    STALLED_PCT,
+    binding_part,
+    busiest_part,
+    busiest_part_pct,
+    busy_pct_by_part,
+)
 from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
-from nsw.analysis.rules.latency import few_warps_text, launch_shape_text
+from nsw.analysis.rules.latency import few_warps_text, largest_stall_text, launch_shape_text
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_chip, find_metric
@@ -435,12 +442,19 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
         variants = f" ({len(alike)} variants)" if len(alike) > 1 else ""
         share_pct = sum(kernel.share_pct or 0.0 for kernel in alike)
         summary = f"{first.short_name}{variants} takes {share_pct:.0f} % of the kernels' time"
-    if limit == LATENCY:
+    if limit is not None and (limit == LATENCY or busiest_part_pct(first) < ROOF_PCT):
         fault = kernel_fault(first, 100.0 if len(kernels) == 1 else first.share_pct)
-        if fault is not None and is_waste(fault):  # which is why its warps wait
+        if fault is not None and (is_waste(fault) or limit != LATENCY):  # which is why its warps wait
             return f"{summary}, {fault.what}"
         few = "" if kernel_advice_text(first, first.share_pct or 100.0) else few_warps_text(first)
-        return f"{summary}, bound by {limit}{few and f': {few}'}"
+        stalled = bool(first.stalls) and first.stalls[0].pct >= STALLED_PCT
+        wait = largest_stall_text(first) if stalled else ""
+        part = busiest_part(busy_pct_by_part(first))
+        busiest = f"no part of the GPU above {busiest_part_pct(first):.0f} % of its peak ({part})"
+        if limit == LATENCY:
+            why = few or ("" if fault else wait or busiest)
+            return f"{summary}, bound by {limit}{': ' if why else ''}{why}"
+        return ", ".join(filter(None, (summary, busiest, wait)))
     if limit is not None:
         return f"{summary}, bound by {limit}, {busiest_part_pct(first):.0f} % of its peak"
     if first.launch_ns is None and not _measured_metric_texts(first):
@@ -460,12 +474,12 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
 
 
 def _many_small_kernels_text(kernels: Sequence[KernelRow]) -> str:
-    """Kernels of which none takes much: how long they are, and what binds most of them."""
+    """Kernels of which none takes much: how long they are, and what binds most of their time."""
     times = [kernel.launch_ns for kernel in kernels if kernel.launch_ns]
-    limits = Counter(filter(None, map(binding_part, kernels)))
     span = f" of {duration(min(times))} to {duration(max(times))}" if times else ""
-    limit, count = limits.most_common(1)[0] if limits else ("", 0)
-    bound = f", {count} of them bound by {limit}" if limit else ""
+    shares = sum_by((part, kernel.share_pct or 0.0) for kernel in kernels if (part := binding_part(kernel)) is not None)
+    limit = max(shares, key=lambda part: shares[part], default="")
+    bound = f", {shares[limit]:.0f} % of their time bound by {limit}" if limit else ""
     return f"{plural(len(kernels), 'kernel')}{span}{bound}"
 
 

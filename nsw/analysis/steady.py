@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     Row = Mapping[str, Any]
 
-SLOW: Final = "slow"  # the phase of gaps of slow iterations, in table gaps
+SLOW, EARLIER = "slow", "earlier"  # phases of table gaps: of slow iterations; of their work before the steady state
+APART: Final = frozenset({SLOW, EARLIER})  # which are not of the usual iterations
 PHASES: Final = ("setup", "warmup", "steady", "end")
 _STEADY: Final = ("steady", "all")  # `all`: a process without iterations, beside others that have some
 PROCESS: Final = ("run", "report", "rank", "pid")
@@ -36,7 +37,7 @@ class Phase:
 
     Times in ns: `duration_ns` on the wall, `gpu_busy_ns` of that a GPU at work, `gpu_ns` and `api_ns` sums of
     operations and calls. `what` are the names that took most, with their ns; `times_kernels` whether the host waits for
-    events, as who tries kernels does.
+    events, as who tries kernels does; `largest` the kernel that takes most of its GPU time, with its ns.
     """
 
     phase: str
@@ -47,6 +48,7 @@ class Phase:
     iterations: int | None
     what: tuple[tuple[str, float], ...] = ()
     times_kernels: bool = False
+    largest: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ def steady_state_columns(name: str, summary_rows: Sequence[Columns], parts: Sequ
 def summarize_phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, ...]:
     """The phases of a case's processes, in their order; none where no process has iterations."""
     case_phases: list[Phase] = []
+    kernels = [row for row in parts if row["summary"] == "gpu_summary" and row.get("kind") == "kernel"]
     parts = [row for row in parts if row["summary"] == "api_summary" or row.get("kind") in {"memcpy", "um"}]
     for phase in PHASES:
         phase_rows = [r for r in rows if r["phase"] == phase]
@@ -189,6 +192,7 @@ def summarize_phases(rows: Sequence[Row], parts: Sequence[Row]) -> tuple[Phase, 
                 longest.get("iterations"),
                 _longest_calls(in_phase, len(processes)),
                 any(_EVENT_WAIT.match(r["name"]) for r in in_phase if r["summary"] == "api_summary"),
+                _largest_kernel((row for row in kernels if row["phase"] == phase), len(processes)),
             )
         )
     return tuple(case_phases)
@@ -216,6 +220,11 @@ def _longest_calls(rows: Iterable[Row], processes: int) -> tuple[tuple[str, floa
         or row.get("kind") in {"memcpy", "um"}
     )
     return tuple(sorted(took.items(), key=lambda item: -item[1])[:_LISTED])
+
+
+def _largest_kernel(rows: Iterable[Row], processes: int) -> tuple[str, float] | None:
+    took = sum_by((row.get("short_name") or row["name"], row["total_ns"] / processes) for row in rows)
+    return max(took.items(), key=lambda item: item[1], default=None)
 
 
 def summarize_iterations(rows: Sequence[Row]) -> Iterations | None:
@@ -279,7 +288,7 @@ def _late_process_differences(
     measured: dict[tuple[Any, ...], tuple[float, ...]] = {}
     for key, row in rows.items():
         waits = [
-            gap for gap in gaps if process_key(gap) == key and gap["length"] == "long" and gap.get("phase") != SLOW
+            gap for gap in gaps if process_key(gap) == key and gap["length"] == "long" and gap.get("phase") not in APART
         ]
         for_input = [gap for gap in waits if 2 * (gap.get("to_gpu") or 0) >= gap["gaps"]]
         measured[key] = tuple(

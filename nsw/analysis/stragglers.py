@@ -15,7 +15,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
-from nsw.analysis.steady import SLOW, process_key, process_label
+from nsw.analysis.steady import APART, process_key, process_label
 from nsw.quantities import format_ns, format_time_change
 from nsw.wording import plural
 
@@ -305,7 +305,7 @@ class _Evidence:
     """What the timelines and samples of a case say of each rank."""
 
     def __init__(self, tables: Mapping[str, Sequence[Row]]) -> None:
-        self._gaps = group_by((row for row in tables["gaps"] if row.get("phase") != SLOW), _rank_key)
+        self._gaps = group_by((row for row in tables["gaps"] if row.get("phase") not in APART), _rank_key)
         self._use = group_by(tables["gpu_use"], _rank_key)
         self._kernels = group_by(
             (row for row in tables["phase_summary"] if row["summary"] == "gpu_summary" and row["phase"] == "steady"),

@@ -15,6 +15,7 @@ from nsw.errors import NswError
 from nsw.present.emit import columns_of, of_one_type
 from nsw.present.status_view import RUN_COLUMNS, flat_run
 from nsw.recipe.matrix import MatrixFault, expand_matrix
+from nsw.recipe.passes import BaselinePass
 from nsw.tables import TABLES, to_arrow
 from nsw.wording import escape_surrogates
 
@@ -40,7 +41,10 @@ UNITS_OF_RUNS: Final = {"seconds": "s", "started": "s", "ended": "s"}  # the las
 
 
 class _Campaign(NamedTuple):
-    """What the tables need of a campaign; `jobs` are the job ids of its runs, `params` those of a run or its case."""
+    """What the tables need of a campaign; `jobs` are the job ids of its runs, `params` those of a run or its case.
+
+    Of each of its `passes` it knows whether a profiler runs in it.
+    """
 
     id: str
     site: str
@@ -48,6 +52,7 @@ class _Campaign(NamedTuple):
     runs: list[RunRow]
     jobs: Mapping[str, str]
     params: Mapping[str, Mapping[str, Any]]
+    passes: Mapping[str, bool]
 
     def params_of(self, run: str) -> Mapping[str, Any]:
         """The parameters of a run by its name, `case.pass.r1`."""
@@ -94,16 +99,23 @@ class CombinedTables:
             return _table_from_rows(rows, (_CAMPAIGN, *RUN_COLUMNS, *columns_of(rows)))
         return self._stored_table(name)
 
+    @property
+    def is_profiled(self) -> dict[str, bool]:
+        """Of each pass that has figures whether a profiler runs in it."""
+        passes = {name: is_profiled for campaign in self._campaigns for name, is_profiled in campaign.passes.items()}
+        return {name: passes[name] for name in self.table("figures")["pass"].unique().to_pylist() if name in passes}
+
     @cached_property
     def _campaigns(self) -> list[_Campaign]:
         campaigns = []
         for folder in self.folders:
             if not folder.ledger.exists():  # tables alone: the lockfile has the cases by which runs are named
-                campaigns.append(_Campaign(folder.id, "", None, [], {}, _locked_cases(folder)))
+                campaigns.append(_Campaign(folder.id, "", None, [], {}, *_locked_cases_and_passes(folder)))
                 continue
             with results(folder, self._selection) as r:
                 params = {run.id: run.params for run in r.runs}
-                campaigns.append(_Campaign(folder.id, r.site, r.note, r.runs, r.jobs, params))
+                passes = {run.pass_name: run.tool is not None for run in r.runs}
+                campaigns.append(_Campaign(folder.id, r.site, r.note, r.runs, r.jobs, params, passes))
         return campaigns
 
     def _stored_table(self, name: str) -> pa.Table:
@@ -118,7 +130,13 @@ class CombinedTables:
         table = pa.concat_tables([to_arrow(name, []), *parts])
         run_columns = [part["run"].combine_chunks().dictionary_encode() for part in parts]
         ids = [pa.repeat(campaign.id, len(part)) for campaign, part in zip(self._campaigns, parts, strict=True)]
-        added = [(_schema_field(_CAMPAIGN, pa.string()), ids)]
+        passes = [pa.array([_pass_of(run) for run in column.dictionary.to_pylist()], pa.string()).take(column.indices)
+                  for column in run_columns]  # fmt: skip
+        meaning = "the pass of the run: baseline has no profiler, others slow the program"
+        added = [
+            (_schema_field(_CAMPAIGN, pa.string()), ids),
+            (_schema_field("pass", pa.string(), "", meaning), passes),
+        ]
         for parameter, title in self._parameter_columns(table.column_names).items():
             # a value for each run of each campaign, then for each row the value of its run
             values = [[campaign.params_of(run).get(parameter) for run in column.dictionary.to_pylist()]
@@ -134,7 +152,7 @@ class CombinedTables:
 
     def _parameter_columns(self, columns: Sequence[str]) -> dict[str, str]:
         """The column of each parameter; SQL takes `Name` and `name` for the same."""
-        used = {_CAMPAIGN, *(column.lower() for column in columns)}
+        used = {_CAMPAIGN, "pass", *(column.lower() for column in columns)}
         titles: dict[str, str] = {}
         for parameter in dict.fromkeys(key for c in self._campaigns for params in c.params.values() for key in params):
             title = parameter
@@ -145,12 +163,21 @@ class CombinedTables:
         return titles
 
 
-def _locked_cases(folder: CampaignFolder) -> dict[str, Mapping[str, Any]]:
-    """The parameters of each case in the lockfile; none where it is missing or damaged."""
+def _pass_of(run: str | None) -> str | None:
+    """The pass of a run by its name, `case.pass.r1`."""
+    return run.rsplit(".", 2)[-2] if run is not None and run.count(".") > 1 else None
+
+
+def _locked_cases_and_passes(folder: CampaignFolder) -> tuple[dict[str, Mapping[str, Any]], dict[str, bool]]:
+    """The parameters of each case in the lockfile, and its passes; none where it is missing or damaged."""
     try:
-        return {case.id: case.params for case in expand_matrix(locked_recipe(folder).matrix).cases}
+        recipe = locked_recipe(folder)
+        cases = expand_matrix(recipe.matrix).cases
     except (OSError, NswError, MatrixFault):
-        return {}
+        return {}, {}
+    return {case.id: case.params for case in cases}, {
+        pass_.name: not isinstance(pass_, BaselinePass) for pass_ in recipe.passes
+    }
 
 
 def known_tables() -> list[str]:

@@ -37,6 +37,7 @@ from nsw.analysis.rules.pairs import counter_changes_text
 from nsw.analysis.sides import (
     CHIP,
     COMMIT,
+    DIFFERENT_GPUS,
     DIFFERENT_PROGRAMS,
     FILES,
     ITERATION,
@@ -45,6 +46,7 @@ from nsw.analysis.sides import (
     Compared,
     Match,
     Side,
+    are_of_recipes,
     comparable_subjects,
     compare_sides,
     comparison_refusal_reason,
@@ -151,6 +153,14 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
         differs.insert(0, f"{kernels} ({DIFFERENT_PROGRAMS}, whose times have no verdict)")
         rows = tuple(replace(row, estimate=None, missing=row.missing or DIFFERENT_PROGRAMS) for row in rows)
     differs += filter(None, (_change_outside_iterations_text(first, second, match) for match in pairs))
+    gpus = {match.name: counts for match in pairs if (counts := _gpus_of_both(match, first, second)) is not None}
+    explained = _explain_changes(first, second, pairs, rows) if by in {"case", "figure"} else {}
+    if by == "case" and not are_of_recipes(first, second):
+        unlike = {case for case, counts in gpus.items() if counts[0] != counts[1]}
+        rows = tuple(
+            replace(row, estimate=None, missing=DIFFERENT_GPUS) if row.case in unlike and row.estimate else row
+            for row in rows
+        )
     lone = unmatched_cases(first, second, pairs)
     is_of_figures = by in {"case", "figure"}
     by_function = "function" in comparable_subjects(first, second) if is_of_figures else False
@@ -158,9 +168,9 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
     return Comparison(
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
         differs=tuple(differs), programs=program_difference_text(first, second),
-        explained=_explain_changes(first, second, pairs, rows) if is_of_figures else {},
+        explained=explained,
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
-        gpus={match.name: gpus for match in pairs if (gpus := _gpus_of_both(match, first, second)) is not None},
+        gpus=gpus,
         counters=_explain_by_counters(first, second, pairs) if by in _OF_COUNTERS else {},
         doubts=_figure_doubts_by_case(first, second, pairs, rows) if is_of_figures else {},
         functions=tuple(compare_sides(first, second, "function")) if by_function else (),

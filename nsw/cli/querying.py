@@ -36,7 +36,7 @@ def query(
     target: TableTarget,
     limits: ReadingLimits,
 ) -> int:
-    """Answer a SELECT over the tables of campaigns; parameters are columns, and so is `campaign`."""
+    """Answer a SELECT over the tables of campaigns; parameters are columns, and so are `campaign` and `pass`."""
     names = [*(campaigns or ())]
     if schema:
         names = [*([sql] if sql else []), *names]
@@ -63,9 +63,22 @@ def query(
         data=lambda: {"campaigns": [folder.id for folder in found], "columns": columns, "rows": rows},
         show=lambda: _show_schema(rows) if schema else _show_rows(columns, rows),
     )
-    if target.format == "table" and re.search(r"\bfigures\b", sql or ""):
-        print_on_stderr("figures: a row a run; `nsw summarize --table figures` has a row a case")
+    if re.search(r"\bfigures\b", sql or ""):
+        _print_note_on_figures(sql or "", CombinedTables(found).is_profiled, is_table=target.format == "table")
     return Exit.GOOD
+
+
+def _print_note_on_figures(sql: str, is_profiled: Mapping[str, bool], *, is_table: bool) -> None:
+    """Say that a profiler slowed some of the runs, where the query does not part them; what a row is, to a reader."""
+    bare = [name for name in is_profiled if not is_profiled[name]]
+    slowed = [name for name in is_profiled if is_profiled[name]]
+    if bare and slowed and not re.search(r"\b(pass|run)\b", sql):
+        print_on_stderr(
+            f"warning: figures: runs that a profiler slowed are among these (pass {', '.join(slowed)});"
+            f" `where pass = '{bare[0]}'` has those without"
+        )
+    if is_table:
+        print_on_stderr("figures: a row a run; `nsw summarize --table figures` has a row a case")
 
 
 def _show_rows(columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:

@@ -57,7 +57,7 @@ _OF_ANSWER: Final = {
     "results": "anything measured",
     "stragglers": "timelines of four ranks or more that meet in collectives",
 }  # tables computed of an answer, and what they need
-_GAPS_OF_CAUSE: Final = {"launch-bound": "launch", "data-loader": "input"}  # the rows that prove a finding
+_GAPS_OF_CAUSE: Final = {"data-loader": "input"}  # the rows that prove a finding
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"

@@ -513,44 +513,48 @@ def _report_interruption(folder: CampaignFolder) -> None:
         )
 
 
-def show_sides(folder: CampaignFolder, next_command: str) -> bool:
-    """Print the verdict over both sides of a campaign; False where it has not both."""
+def show_sides(folder: CampaignFolder, next_command: str, below: Sequence[str] = ()) -> bool:
+    """Print the verdict over both sides of a campaign, with room for what is `below`; False where it has not both."""
     from nsw.campaign.compare import compare_own_sides
     from nsw.present.compare_view import show_screen
 
     both = compare_own_sides(folder)
     if both is not None:
-        show_screen(both, f"nsw compare {brief_campaign_argument(folder)}", next_command)
+        show_screen(both, f"nsw compare {brief_campaign_argument(folder)}", next_command, below)
     return both is not None
 
 
 def _print_answer(campaign_results: Results, only: Sequence[str] | None = None) -> int:
     """Print what the campaign shows, briefly; 1 when something failed, of all or of those runs that were asked for."""
-    from nsw.present.problems import show_short
     from nsw.recipe.matrix import SIDE
 
     name = brief_campaign_argument(campaign_results.folder)
     next_command = f"`nsw summarize {name} --full` has all tables and findings"
-    if SIDE not in campaign_results.parameters or not show_sides(campaign_results.folder, next_command):
+    styled_lines = _lines_below_answer(campaign_results, name)
+    below = [text for text, _ in styled_lines]
+    if SIDE not in campaign_results.parameters or not show_sides(campaign_results.folder, next_command, below):
         from nsw.present.summary_view import show_summary
 
         show_summary(
             console(), campaign_results.summary, full=False, next_command=next_command, campaign=name,
-            drawable_cases=campaign_results.drawable_cases,
+            drawable_cases=campaign_results.drawable_cases, below=below,
         )  # fmt: skip
     err = console(sys.stderr)
+    for text, style in styled_lines:
+        err.print(text, style=style)
+    return Exit.GOOD if campaign_results.is_good(only) else Exit.SOME_FAILED
+
+
+def _lines_below_answer(campaign_results: Results, name: str) -> list[tuple[str, str | None]]:
+    """What went wrong in a campaign, how it ended and what comes next, each line with its style."""
+    from nsw.present.problems import short_lines
+
     problems = campaign_results.problems
     if campaign_results.is_recorded:  # nobody can do anything about a warning of the machine that was recorded
         problems = [problem for problem in problems if problem.severity == "error"]
-    show_short(err, problems, f"nsw problems {name}")
-    for line in campaign_results.matched_lines():
-        err.print(line)
-    err.print(campaign_results.headline)
-    if calls := calls_line(campaign_results.calls):
-        err.print(calls)
-    for line in _next_steps(campaign_results):
-        err.print(line)
-    return Exit.GOOD if campaign_results.is_good(only) else Exit.SOME_FAILED
+    plain = [*campaign_results.matched_lines(), campaign_results.headline, calls_line(campaign_results.calls)]
+    plain += _next_steps(campaign_results)
+    return [*short_lines(problems, f"nsw problems {name}"), *((text, None) for text in plain if text)]
 
 
 def _next_steps(campaign_results: Results) -> list[str]:
@@ -564,9 +568,8 @@ def _next_steps(campaign_results: Results) -> list[str]:
         steps.append(shorter)
     if campaign_results.is_recorded:
         steps.append(
-            f"next: `nsw report {brief_campaign_argument(campaign_results.folder)}` writes this as a page, with a"
-            " timeline; `nsw init -- python train.py` begins a recipe for your own program; docs/tutorial.md goes on"
-            " from here"
+            f"next: `nsw report {brief_campaign_argument(campaign_results.folder)}` writes this as a page;"
+            " `nsw init -- python train.py` begins a recipe of your own; docs/tutorial.md"
         )
     return steps
 

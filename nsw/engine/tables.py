@@ -127,7 +127,7 @@ def load_rows(folder: CampaignFolder, table: str) -> list[dict[str, Any]]:
 def load_rows_lazily(folder: CampaignFolder, table: str) -> Sequence[dict[str, Any]]:
     """The same as `load_rows`; the rows of a large table of one's own are made when they are looked at."""
     # others' rows are made where memory is limited
-    return _load_table(folder, table, read_rows_lazily if folder.trusted else read_stored_rows) or []
+    return _load_table(folder, table, read_rows_lazily if _has_own_tables(folder) else read_stored_rows) or []
 
 
 def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
@@ -143,12 +143,17 @@ def _load_table(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, st
     path = folder.tables / f"{table}.parquet"
     if path.name not in folder.names(folder.tables):
         return None
-    if folder.trusted:
+    if _has_own_tables(folder):
         return _read_table_file(folder, path, load)
     limits = replace(folder.limits, command=f"nsw summarize {folder.id}")
     size = path.lstat().st_size
     rows: _T = run_isolated(_read_table_file, folder, path, load, subject=f"reading {path}", size=size, limits=limits)
     return rows
+
+
+def _has_own_tables(folder: CampaignFolder) -> bool:
+    """Whether this user's nsw wrote its tables, which need no process of their own; of a copy this process did."""
+    return folder.trusted or folder.is_copy
 
 
 def _read_table_file(folder: CampaignFolder, path: Path, load: Callable[[BinaryIO, str], _T]) -> _T:

@@ -46,13 +46,16 @@ def show(comparison: Comparison, form: str, command: str) -> None:
         show_screen(comparison, command)
 
 
-def show_screen(comparison: Comparison, command: str, next_command: str | None = None) -> None:
+def show_screen(
+    comparison: Comparison, command: str, next_command: str | None = None, below: Sequence[str] = ()
+) -> None:
     """Print the first screen of a comparison, with the commands that prove its sentences.
 
     Args:
         comparison: The comparison.
         command: The command line that names its sides.
         next_command: The line below it: the command that shows more of the campaign.
+        below: What the caller prints below that.
     """
     functions = f"`{command} --by function` compares every function" if comparison.functions else None
     proofs = {
@@ -63,7 +66,7 @@ def show_screen(comparison: Comparison, command: str, next_command: str | None =
     show_first_screen(
         console(), comparison_blocks(comparison), next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),
-        rows_command=lambda _: f"{command} --by {comparison.by} --format csv",
+        rows_command=lambda _: f"{command} --by {comparison.by} --format csv", below=below,
     )  # fmt: skip
 
 

@@ -97,28 +97,25 @@ def _merge_problems(problems: Sequence[tuple[str, str | None, str, str, str | No
     return merged
 
 
-def show_short(
-    out: Console, problems: Sequence[tuple[str, str | None, str, str, str | None]], full_command: str
-) -> None:
+def short_lines(
+    problems: Sequence[tuple[str, str | None, str, str, str | None]], full_command: str
+) -> list[tuple[str, str | None]]:
     """Errors with their hints; of warnings a line each of the first few, and where all are; then notes, and no asides.
 
     Args:
-        out: Where to.
         problems: (run, report, severity, message, fix).
         full_command: The command that prints them whole.
+
+    Returns:
+        Each line with its style.
     """
     lines = list(_merge_problems(problems).lines())
     warnings = [text for severity, text in lines if severity == "warning"]
-    for severity, text in lines:
-        if severity == "error":
-            out.print(text, style=STYLES.get(severity))
-    for text in warnings[:_FEW]:
-        out.print(shorten_line(text.partition("\n")[0]), style=STYLES["warning"])
+    shown = [(text, STYLES.get("error")) for severity, text in lines if severity == "error"]
+    shown += [(shorten_line(text.partition("\n")[0]), STYLES["warning"]) for text in warnings[:_FEW]]
     if len(warnings) > _FEW or any(shorten_line(t) != t for t in warnings):
-        out.print(f"({plural(len(warnings), 'warning')}: `{full_command}` has them whole)", style="dim")
-    for severity, text in lines:
-        if severity == "note":
-            out.print(text, style=STYLES["note"])
+        shown.append((f"({plural(len(warnings), 'warning')}: `{full_command}` has them whole)", "dim"))
+    return [*shown, *((text, STYLES["note"]) for severity, text in lines if severity == "note")]
 
 
 def shorten_line(text: str) -> str:

@@ -35,8 +35,8 @@ COUNTS: Final = frozenset({
     "calls", "primitive_calls", "samples", "allocations", "invocations", "matches", "iterations", "warmup", "steady",
     "gaps", "to_gpu", "from_gpu", "writing", "opening", "late_calls", "operations", "waits", "values", "streams",
     "default_stream", "lock_threads", "slow", "slower_operations", "slower_spawns", "slowest_spawns", "spawns",
-    "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles", "kernels", "blocks",
-    "threads", "copies", "launches", "measured", "runs", "baseline_runs", "cores", "ranks",
+    "earlier_loads", "period", "gpu_ops", "med_gpu_ops", "collectives", "channels", "compiles", "late_compiles",
+    "kernels", "blocks", "threads", "copies", "launches", "measured", "runs", "baseline_runs", "cores", "ranks",
 })  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from nsw.analysis.blocks import (
     Timeline,
     Unit,
 )
-from nsw.analysis.first_screen import HEADLINE, find_headline, first_screen_blocks
+from nsw.analysis.first_screen import BASES, HEADLINE, find_headline, first_screen_blocks
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
@@ -53,7 +53,7 @@ from nsw.quantities import (
 from nsw.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -176,7 +176,7 @@ def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
         blocks: The answer.
         form: `brief` or `full`; those that are always shown are in both.
     """
-    for block in blocks:
+    for block in _without_hidden_legends(out, blocks):
         if block.shown in {"always", form}:
             show_block(out, block)
 
@@ -209,34 +209,52 @@ def _print_timeline(out: Console, block: Timeline) -> None:
             out.print(f"  not in what follows: {phase} {as_text(length, 'ns')}{count}{spent}")
 
 
+_MEANING: Final = re.compile(r"; (?=[^;:]{1,30}: )")  # between the meanings of words in a legend
 _OF_KERNELS: Final = frozenset({"part", "kernel", "top"})  # columns whose names lose their middles before others go
 
 
+def _text_table(block: Table, *, says_hidden: bool = True) -> TextTable:
+    """A table whose columns go where there is no room for them."""
+    return TextTable(
+        block.title or None,
+        [_column_heading(c) for c in block.columns],
+        zip(*column_cells(block), strict=True),
+        wide=_column_title(block, block.wide),
+        names=[c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS],
+        phrases=[c.title for c in block.columns if c.name in {"top", "counter"}],
+        droppable=[_column_title(block, name) or "" for name in block.least],
+        elsewhere="--format csv" if block.name == "comparison" else None,  # whose rows have all that the table shows
+        says_hidden=says_hidden,
+    )
+
+
+def _without_hidden_legends(out: Console, blocks: Iterable[Block]) -> Iterator[Block]:
+    """The blocks, their legends without the words that only hidden columns of the table above have."""
+    table: Table | None = None
+    for block in blocks:
+        if isinstance(block, Note) and block.name == "legend" and table is not None and not table.goes_on:
+            hidden = _text_table(table).hidden_headings(out.width)
+            visible = [column.title for column in table.columns if column.title not in hidden]
+            meanings = [
+                meaning
+                for meaning in _MEANING.split(block.text)
+                for word in [meaning.partition(":")[0]]
+                if any(word in head for head in visible) or not any(word in head for head in hidden)
+            ]
+            if meanings:
+                yield replace(block, text="; ".join(meanings))
+            continue
+        if isinstance(block, Table):
+            table = block
+        yield block
+
+
 def _print_table(out: Console, block: Table, *, says_hidden: bool = True) -> None:
-    column_texts = column_cells(block)
-    wide = _column_title(block, block.wide)
     if not block.goes_on:
-        droppable = [_column_title(block, name) or "" for name in block.least]
-        rows = zip(*column_texts, strict=True)
-        heads = [_column_heading(c) for c in block.columns]
-        names = [c.title for c in block.columns if c.unit == "name" and c.name in _OF_KERNELS]
-        phrases = [c.title for c in block.columns if c.name in {"top", "counter"}]
-        csv = "--format csv" if block.name == "comparison" else None  # whose rows have all that the table shows
-        out.print(
-            TextTable(
-                block.title or None,
-                heads,
-                rows,
-                wide=wide,
-                names=names,
-                phrases=phrases,
-                droppable=droppable,
-                elsewhere=csv,
-                says_hidden=says_hidden,
-            )
-        )
+        out.print(_text_table(block, says_hidden=says_hidden))
         return
-    first, *other_columns = column_texts
+    wide = _column_title(block, block.wide)
+    first, *other_columns = column_cells(block)
     parts = _fit_columns(block.columns[1:], other_columns, first, out.width)
     if len(parts) > 1:  # alike in all parts, however wide each is
         first = [mark + text for mark, text in zip(clash_marks(first, _LEAST_NAME), first, strict=True)]
@@ -436,7 +454,7 @@ def show_summary(
             proof = partial(_only_case_command, campaign, reports=summary.reports)
             last_line = _command_for_case(campaign, summary, drawable_cases)
     show_first_screen(out, blocks, next_command, proof=proof, last_line=last_line, rows_command=rows_command,
-                      below=below)  # fmt: skip
+                      below=below, rows_first=not summary.site)  # fmt: skip
 
 
 def show_results(out: Console, summary: Summary) -> None:
@@ -516,7 +534,7 @@ def _whole_table_command(chosen: str, block: Table) -> str:
 def show_first_screen(
     out: Console, blocks: Iterable[Block], next_command: str | None = None, *,
     proof: Callable[[Finding], str | None] | None = None, last_line: str | None = None,
-    rows_command: Callable[[Table], str | None] | None = None, below: Sequence[str] = (),
+    rows_command: Callable[[Table], str | None] | None = None, below: Sequence[str] = (), rows_first: bool = False,
 ) -> None:  # fmt: skip
     """Print headline, table and notes, and as many findings as fit on 24 lines or the terminal, the weightiest first.
 
@@ -531,9 +549,10 @@ def show_first_screen(
         last_line: Below that.
         rows_command: The command that prints every row of a table.
         below: What the caller prints below it.
+        rows_first: Whether a table of cases beside each other goes before findings, on a terminal.
     """
     room = max(_LINES, out.height) - 1 if out.is_terminal else _LINES  # less the line of the prompt
-    first_blocks = [block for block in blocks if block.shown == "always"]
+    first_blocks = [*_without_hidden_legends(out, (block for block in blocks if block.shown == "always"))]
     findings = [block for block in first_blocks if isinstance(block, Finding)]
     around = [block for block in first_blocks if not isinstance(block, Finding | Table)]
     printed = {id(block): _render_block(out, block) for block in around}
@@ -547,9 +566,13 @@ def show_first_screen(
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line, *below) if text)
     first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
     tables = [block for block in first_blocks if isinstance(block, Table)]
+    rows_first = rows_first and out.is_terminal and any(table.by_weight for table in tables)
     if out.is_terminal:
-        least = sum(_limit_table_lines(out, table, 0, "", _FEWEST)[1] for table in tables)
-        for aside in reversed([block for block in around if isinstance(block, Note) and block.tone == "aside"]):
+        least = sum(_limit_table_lines(out, t, 0, "", len(t.rows) if rows_first else _FEWEST)[1] for t in tables)
+        asides = [b for b in around if isinstance(b, Note) and b.tone == "aside" and b.name not in BASES]
+        if rows_first and lines + least + first - sum(printed[id(b)].count("\n") for b in asides) > room:
+            first = 0
+        for aside in reversed(asides):
             if lines + least + first > room:
                 lines -= printed.pop(id(aside)).count("\n")
     for table in tables:
@@ -559,11 +582,11 @@ def show_first_screen(
         lines += count
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
-    left = len(findings)
+    left, least_findings = len(findings), (0 if rows_first else 1) if out.is_terminal else _LEAST_FINDINGS
     for at, (text, command) in enumerate(sentences):
         lines += _count_terminal_lines(out, text)
         command_lines = _count_terminal_lines(out, command) if command else 0
-        if lines + command_lines > room and at >= (1 if out.is_terminal else _LEAST_FINDINGS):
+        if lines + command_lines > room and at >= least_findings:
             break
         out.print(text, soft_wrap=True)
         if command and (lines + command_lines <= room or not out.is_terminal):
@@ -590,8 +613,11 @@ def _count_terminal_lines(out: Console, text: str) -> int:
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> tuple[str, int]:
     """A table of at most so many lines, and its lines: its last rows go, and their number is printed with the command.
 
-    Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest.
+    Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest,
+    and before one of them goes, all say in few words what is wrong, and not what to do.
     """
+    if block.by_weight and _render_block(out, block).count("\n") > lines:
+        block = _with_short_rows(block)
     shares = [at for at, column in enumerate(block.columns) if column.name in block.whole]
     printed = column_texts(block)  # as all rows together are rounded
     all_rows = [
@@ -601,12 +627,10 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
     last = all_rows[-1:] if len(shares) == 1 else []
     fewest = max(fewest, 1 + len(last))
     weightiest = [all_rows[at] for at in block.by_weight] or all_rows
-    rows = len(all_rows)
+    rows, says_hidden = len(all_rows), True
     while True:
         omitted = len(all_rows) - rows
         kept = [*weightiest[: rows - len(last)], *last] if omitted else all_rows
-        # of so few rows the rest of the screen matters more
-        says_hidden = rows > fewest or not (out.is_terminal and omitted)
         text = _render_block(out, replace(block, rows=tuple(kept), whole=()), says_hidden=says_hidden)
         printed_lines = text.count("\n")
         if left := omitted + block.omitted:
@@ -614,9 +638,22 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
             text += _render_block(out, Note("rows", note))
             printed_lines += _count_terminal_lines(out, note)
         over = printed_lines - lines
+        if over > 0 and says_hidden and out.is_terminal:  # rows go before a line on hidden columns
+            says_hidden = False
+            continue
         if over <= 0 or rows <= fewest:
             return text, printed_lines
         rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
+
+
+def _with_short_rows(block: Table) -> Table:
+    """A table of cases beside each other with the first words of what is wrong, and without what to do."""
+    columns = {n: column.name for n, column in enumerate(block.columns) if column.name != "do"}
+    rows = (
+        tuple(str(row[n]).partition(",")[0] if name == "what" else row[n] for n, name in columns.items())
+        for row in block.rows
+    )
+    return replace(block, columns=tuple(block.columns[n] for n in columns), rows=tuple(rows))
 
 
 def _render_block(out: Console, block: Block, *, says_hidden: bool = True) -> str:

@@ -280,6 +280,9 @@ class Within(Range):
 DIAGNOSIS: Final = "diagnosis"  # the group of metrics that rules ask for
 
 
+_SET_OPTION: Final = "--set"  # of ncu; what it adds to the metrics is planned where `metrics` has it
+
+
 class CountersPass(ProfiledPass):
     """What the hardware counted inside kernels."""
 
@@ -355,6 +358,11 @@ class CountersPass(ProfiledPass):
     @model_validator(mode="after")
     def _check_options(self) -> Self:
         stretch = [name for name in ("skip", "count") if getattr(self.launches, name) is not None]
+        if any(str(option).partition("=")[0] == _SET_OPTION for option in self.options):
+            raise Fault(
+                f"{_SET_OPTION} adds to the metrics of the pass, and its cost would not be planned",
+                hint="write metrics: ['set:full'], alone or beside other names",
+            )
         if self.source is not None and stretch:
             raise Fault(
                 f"a timeline chooses the launches ('from'), and '{stretch[0]}' does too", hint="keep one of them"

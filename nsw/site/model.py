@@ -1,6 +1,6 @@
 """A site as types. Each key is documented here once; the JSON Schema is made from it."""
 
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, WithJsonSchema, model_validator
 
@@ -25,7 +25,7 @@ from nsw.recipe.fields import (
     parse_whole_number,
 )
 from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, site_profilers
-from nsw.recipe.units import Amount, Canary, Fault
+from nsw.recipe.units import Amount, Canary, Fault, show_value
 from nsw.site.names import ADAPTERS, LOCAL, TRANSPORTS, schedulers, transports
 from nsw.site.topology import racks_by_node
 
@@ -35,6 +35,18 @@ ProfilerName: TypeAlias = Annotated[
     str, Parsed(one_of(site_profilers), {"type": "string", "enum": [*PROGRAMS, *HOST_PROGRAMS]})
 ]
 BlockName: TypeAlias = Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]*$")]
+
+_RECORDING: Final = "alexnet-4xH200"  # the package's, in nsw/demo/recordings
+
+
+def _parse_recording(value: object) -> str:
+    """Refuse a folder: nsw replays its own recordings."""
+    if value != _RECORDING:
+        raise Fault(
+            f"expected {_RECORDING}, the recorded campaign that nsw has; found {show_value(value)}",
+            hint="no other can be replayed; `nsw read FOLDER` reads reports that are there already",
+        )
+    return _RECORDING
 
 
 class Transport(Model):
@@ -273,8 +285,9 @@ class Site(Model):
     templates: dict[BlockName, Filled] = Field(
         default={}, description="Files that replace blocks of the job script, by block; relative to this file."
     )
-    replay: Annotated[Filled | None, WithJsonSchema({"type": ["string", "null"]})] = Field(
-        default=None, description="Of the built-in demo site: the recorded campaign that stands in for a machine."
+    replay: Annotated[str, Parsed(_parse_recording, {"type": "string", "enum": [_RECORDING]})] | None = Field(
+        default=None,
+        description="Of the built-in demo site: the recorded campaign that stands in for a machine. There is no other.",
     )
 
     @model_validator(mode="before")

@@ -147,6 +147,9 @@ def _scopes_name_and_template_arguments(name: str) -> tuple[list[str], str, str]
     has_arguments = outline.endswith("\x01")
     parts = [_clean_name_part(p) for p in _without_return_type(outline).split("::")]
     own_name = parts.pop() if parts else name
+    if own_name.endswith(">") and not own_name.startswith("operator"):
+        # ncu prints `f<<unnamed>::g<T>>` as `f<unnamed>::g<T>>`: one > too many
+        *parts, own_name = _without_return_type(name.partition("<")[0]).split("::")
     if own_name == "{lambda}" and parts:
         own_name = f"{parts.pop() or 'main'}::{{lambda}}"
     elif own_name.startswith("operator") and parts and parts[-1] == "{lambda}":

@@ -720,6 +720,10 @@ def test_launches_that_make_a_model_are_told_from_those_of_a_loop():
     shares = [kernel(name=name, share_pct=40.0) for name in names[:2]]
     assert _are_launches_of_start(case(*shares, kernel(name="rms_forward", share_pct=20.0)))
     assert not _are_launches_of_start(case(shares[0], kernel(name="rms_forward", share_pct=60.0)))
+    summary = replace(summarize_reports("r", []), cases=(case(*shares),), hits={})
+    assert find_headline(first_screen_blocks(summary)).endswith(
+        "most of these 2 kernels look like the start of a program"
+    )
 
 
 @pytest.mark.parametrize(("first", "is_start"), [(True, True), (False, False)])

@@ -8,8 +8,6 @@ import pytest
 from nsw.analysis import several_cases
 from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.kernel_classes import classify_gpu_operation
-from nsw.analysis.rules.hits import Hit
-from nsw.analysis.screen_table import first_problem_text
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.present.summary_view import show_summary
 from nsw.present.terminal import console
@@ -485,14 +483,6 @@ def test_where_kernels_overlap_the_headline_has_their_share_of_all_kernels_time(
     rows = [iterations_row() | {"med_gpu_ns": 1.4 * MS}]
     shown = screen([timeline()], gpu_summary=gpu, iterations=rows, phase_summary=parts)
     assert "57 % of its GPU work is gemm" in shown["headline"]
-
-
-def test_a_row_has_what_wins_most_and_of_about_as_much_what_to_act_on_first():
-    hits = [Hit(cause, "c", gain, cause, "", "", "", "", "gaps", costs_accuracy=cause == "tf32")
-            for cause, gain in (("nccl", 14.0), ("tf32", 90.0), ("launches", 36.0))]  # fmt: skip
-    assert first_problem_text(hits) == "launches"
-    assert first_problem_text([replace(hits[0], gain_pct=30.0), *hits[1:]]) == "nccl"
-    assert first_problem_text(hits[1:2]) == "tf32"
 
 
 def test_the_largest_part_of_a_report_of_counters_is_a_share_and_no_sentence():

@@ -319,7 +319,7 @@ def test_a_kernel_without_time_is_said_with_its_launch():
 
 def test_of_many_kernels_of_which_none_takes_much_none_is_named():
     rows = [replace(KERNEL, short_name=f"k{n}", share_pct=8.0, metrics={"duration": 1e4 * n}) for n in range(9, 21)]
-    assert counted(*rows)[0] == "a.txt: 12 kernels of 90.00 us to 200.0 us, 12 of them bound by L1 or L2"
+    assert counted(*rows)[0] == "a.txt: 12 kernels of 90.00 us to 200.0 us, 96 % of their time bound by L1 or L2"
     assert counted(replace(rows[0], share_pct=50.0), *rows[1:])[0].startswith(
         "a.txt: k9 takes 50 % of the kernels' time"
     )
@@ -344,6 +344,26 @@ def test_of_latency_the_headline_has_what_leaves_few_warps():
     ):
         few = {"waves_per_sm": waves, "active_warps_per_scheduler": 1.33}
         assert counted(replace(gemv, metrics=few))[0].endswith(says)
+
+
+def test_a_headline_says_that_a_part_binds_only_where_that_is_near_its_roof():
+    for busy, waiting, says in (
+        (80.0, 45.0, ", bound by DRAM, 80 % of its peak"),
+        (66.0, 45.0, ", no part of the GPU above 66 % of its peak (DRAM), 45 % of the active warps wait for memory"),
+        (66.0, 20.0, ", no part of the GPU above 66 % of its peak (DRAM)"),
+        (40.0, 45.0, ", bound by latency: 45 % of the active warps wait for memory"),
+        (40.0, 20.0, ", bound by latency: no part of the GPU above 40 % of its peak (DRAM)"),
+    ):
+        stalls = (Stall("memory dependency", waiting),)
+        kernel = replace(
+            KERNEL,
+            dram_pct=busy,
+            memory_pct=busy,
+            sm_pct=20.0,
+            stalls=stalls,
+            metrics={"eligible_warps_per_cycle": 1.0},
+        )
+        assert says in counted(kernel)[0], says
 
 
 def waits_note(*kernels):

@@ -6,6 +6,7 @@ import pytest
 
 from nsw.analysis.answer.registry import answer_blocks
 from nsw.analysis.blocks import Table
+from nsw.analysis.groups import sum_by
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.idle_causes import slow_reads
 from nsw.analysis.rules.profiler_cost import time_without_profiler
@@ -41,7 +42,7 @@ def check_idle_time(case):
     shares = {words: 100 * ns / idle.idle_ns for words, ns in division.items()}
     assert sum(shares.values()) == pytest.approx(100)
     assert min(shares.values()) >= -1e-6
-    rows = {(row.cause, row.length): row.total_ns for row in idle.gaps}
+    rows = sum_by(((row.cause, row.length), row.total_ns) for row in idle.gaps)
     renamed = {words for cause in found for words, _ in cause.named}
     for words, kind in IN_TABLE.items():
         if words not in renamed:

@@ -16,6 +16,7 @@ from nsw.analysis.rules.hits import Hit
 from nsw.analysis.rules.pairs import cold_start_findings, scaling_loss_findings, variant_findings
 from nsw.analysis.rules.registry import (
     RULES,
+    _drop_hits_of_little_time,
     _once_weight,
     find_hits_by_case,
     merge_hits_to_findings,
@@ -462,6 +463,19 @@ def test_a_gain_that_only_repeats_the_share_of_its_sentence_is_left_out():
     assert finding.text == "88 % of all GPU time is copies. Keep them."
     (finding,) = merge_hits_to_findings({"c": [replace(hit, gain_pct=60.0)]}, several=False)
     assert finding.text.endswith("Gain: at most 60 % of GPU time.")
+    (finding,) = merge_hits_to_findings(
+        {"c": [replace(hit, fact="GPU time is copies for 88 % of GPU time")]}, several=False
+    )
+    assert "Gain" not in finding.text
+
+
+def test_beside_what_is_compiled_nothing_is_said_of_the_rest_where_that_is_little_of_the_run():
+    hits = [Hit("launch-bound", "c", 34.0, "", "", "", "", "", "gaps")]
+    hits.append(Hit("slow-first-iteration", "c", 86.0, "", "", "", "", "", "nvtx_summary"))
+    for times, shown in ((20, ["slow-first-iteration"]), (5, ["launch-bound", "slow-first-iteration"])):
+        left_out = replace(idle(), idle_gpu=replace(IDLE, left_out_ns=times * IDLE.med_ns))
+        assert [hit.cause for hit in _drop_hits_of_little_time(left_out, hits)] == shown
+        assert _drop_hits_of_little_time(left_out, hits[:1]) == hits[:1]
 
 
 def test_what_is_compiled_once_comes_first_where_the_loop_is_the_lesser_part_of_the_run():
@@ -625,6 +639,8 @@ def test_hits_are_ordered_by_what_could_be_won_and_alike_cases_share_a_sentence(
     assert first.text.startswith("b: the GPU is idle 90 % of an iteration")
     assert first.text.endswith("Likewise c (60 % idle), a (50 % idle).")
     assert first.cases == ("b", "c", "a")
+    twice = [hits["b"][0], replace(hits["b"][0], gain_pct=5.0)]
+    assert "Likewise" not in merge_hits_to_findings({"b": twice}, several=False)[0].text
     assert second.cases == ("a",)
 
 

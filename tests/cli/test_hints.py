@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from nsw.cli.output import print_on_stderr
+from nsw.present import summary_view
 from nsw.present import terminal as typed
 from nsw.present.problems import shorten_line
 
@@ -65,6 +66,14 @@ def test_the_closing_hint_works_as_it_is_printed(tmp_path):
     assert done.stdout.startswith("90 % efficiency at gpus=4, batch=128; 67 % at batch=8")
     assert "GPU-hours" not in done.stderr
     assert "profile with an nsys as new as the CUDA driver" in run(shlex.split(whole)).stdout
+
+
+def test_the_answer_of_a_run_knows_every_line_that_is_printed_below_it(nsw, monkeypatch):
+    below = []
+    monkeypatch.setattr(summary_view, "show_summary", lambda *_, **options: below.extend(options["below"]))
+    said = nsw("run", "alexnet_scaling", "-s", "demo", "--yes", "--case", "gpus=1", "--case", "batch=8")
+    assert below[0] == "1 run: 1 done"
+    assert said.err.endswith("\n".join([*below, ""]))
 
 
 def test_a_long_warning_ends_with_a_word():

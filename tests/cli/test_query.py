@@ -11,6 +11,7 @@ from nsw.apart import Limits
 from nsw.api import query
 from nsw.api.combined import CombinedTables, known_tables
 from nsw.engine.folder import CampaignFolder
+from nsw.engine.tables import put_rows
 from nsw.errors import LimitError
 from nsw.tables import TABLES
 
@@ -72,10 +73,23 @@ def test_tables_without_a_ledger_are_asked_for_by_their_folder_and_by_its_name(d
     assert [row["gpus"] for row in rows(demo("query", asked, "alone", "--json"))] == [1, 2]
 
 
+def test_figures_of_profiled_runs_are_parted_by_their_pass_and_a_query_that_mixes_them_says_so(demo, home, here):
+    folder = CampaignFolder(*home.glob("campaigns/*"))
+    asked = "select gpus, avg(value) as v from figures {} group by all order by all"
+    assert "slowed" not in demo("query", asked.format("")).err  # the demo has profiled runs alone
+    put_rows(folder, "figures", "gpus-1_batch-8.baseline.r1", [{"name": "images_per_sec", "value": 9.0}])
+    folder.ledger.unlink()  # tables and a lockfile
+    assert (
+        "(pass timeline); `where pass = 'baseline'` has those without" in demo("query", asked.format(""), folder.id).err
+    )
+    said = demo("query", asked.format("where pass = 'baseline'"), folder.id, "--json")
+    assert (rows(said), "slowed" in said.err) == ([{"gpus": 1, "v": 9.0}], False)
+
+
 def test_columns_without_values_and_paths_are_the_first_to_go_on_a_narrow_screen(demo, here, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     heads = demo("query", "select * from figures").out.split("\n")[1].split()
-    assert heads[:3] == ["run", "gpus", "batch"]
+    assert heads[:4] == ["run", "pass", "gpus", "batch"]
     assert {"name", "value", "unit"} <= {*heads}
     assert "report" not in heads
 

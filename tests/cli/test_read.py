@@ -218,7 +218,35 @@ def test_the_commands_below_sentences_print_the_rows_with_their_numbers(nsw, hom
     assert "GPU 0 comes last to 72 % of the collectives, 275 us behind the median rank" in printed
     assert "  `nsw read four.sqlite --table stragglers`" in lines
     assert re.search(r" GPU 0 .* 72 % +275\.0 ", nsw("read", "four.sqlite", "--table", "stragglers").out)
-    assert "  `nsw read four.sqlite --table gaps --where cause=launch`" in lines
+    assert "  `nsw read four.sqlite --table gaps --table gpu_use --table iterations`" in lines
+
+
+def test_numbers_of_a_launch_finding_are_cells_of_its_tables_or_quotients_that_their_legends_have(nsw, home):
+    (home / "r.sqlite").write_bytes(recorded.alexnet("g1-b8"))
+    said = re.search(
+        r"idle (\d+) % of an iteration of (\S+) ms: launch-bound: (\d+) operations an iteration keep it busy for (\S+) us each;"
+        r" the host takes (\S+) us for each of (\d+) launches, (\S+) us of that between",
+        " ".join(nsw("read", "r.sqlite").out.split()),
+    )
+    options = ("--table", "gaps", "--table", "gpu_use", "--table", "iterations")
+    tables = json.loads(nsw("read", "r.sqlite", *options, "--json").out)["reports"][0]["tables"]
+    (times,), (use,) = tables["iterations"], tables["gpu_use"]
+    busy = max(times["gpu_busy_pct"], times["med_gpu_busy_pct"])
+    each, launches = busy / 100 * times["med_ns"] / times["med_gpu_ops"], use["launches"] / use["iterations"]
+    a_launch = use["host_ns"] / launches
+    between = a_launch - (use["cuda_ns"] - use["wait_ns"]) / use["launches"]
+    cells = (
+        100 - busy,
+        times["med_ns"] / 1e6,
+        times["med_gpu_ops"],
+        each / 1e3,
+        a_launch / 1e3,
+        launches,
+        between / 1e3,
+    )
+    assert [f"{float(number):.3g}" for number in said.groups()] == [
+        f"{cell:.3g}" if n else f"{cell:.0f}" for n, cell in enumerate(cells)
+    ]
 
 
 def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):

@@ -244,11 +244,19 @@ def test_reports_of_unlike_work_are_called_not_alike_before_their_verdict(demo):
         str(next((demo.folder / "reports" / f"{case}.timeline.r1").glob("*.sqlite*")))
         for case in ("gpus-1_batch-8", "gpus-4_batch-8", "gpus-1_batch-128")
     )
-    assert demo.nsw("compare", first, more_gpus).stdout.startswith("Not alike: GPUs: 1 and 4\nB beside A")
+    unlike = demo.nsw("compare", first, more_gpus).stdout
+    assert unlike.startswith(
+        "Not alike: GPUs: 1 and 4\ndifferent numbers of GPUs: iteration 3.26 ms in A, 4.81 ms in B\n"
+    )
+    words = " ".join(unlike.split())
+    assert "2.71 times the work a second on 4 times the GPUs: 68 % efficiency. Work over time decides" in words
+    assert "An iteration takes 1.549 ms more: NCCL alone takes 2.096 ms more" in words
+    assert not re.search("faster|slower|The figure", words)
     assert demo.nsw("compare", first, larger).stdout.startswith(
         "Not alike: copied to a GPU in an iteration: 4.594 MiB and 73.50 MiB\nB beside A"
     )
-    assert demo.nsw("compare", first, first).stdout.startswith("B beside A")
+    assert "1 run a side, if an iteration does as much work" in demo.nsw("compare", first, larger).stdout
+    assert demo.nsw("compare", first, first).stdout.startswith("B beside A: iteration: equal in these runs (")
 
 
 def test_the_parts_of_an_iteration_add_up_in_each_row_and_are_the_same_everywhere(summary, demo):

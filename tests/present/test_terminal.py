@@ -12,7 +12,7 @@ from nsw.analysis.blocks import Column, Finding, Note, Table
 from nsw.analysis.summary import CampaignData, ReportRequest, summarize
 from nsw.engine.ledger_rows import BuildRow, Cause, Reading, RunRow, State
 from nsw.present import rows_view, status_view, summary_view
-from nsw.present.problems import Merged, show_problems, show_short
+from nsw.present.problems import Merged, short_lines, show_problems
 from nsw.present.rows_view import show_rows
 from nsw.present.terminal import TextTable, console, shorten_middle
 from nsw.present.untrusted_text import clean_line
@@ -302,8 +302,7 @@ def test_errors_come_before_warnings_and_notes_last_with_the_number_of_their_run
 
 def test_asides_are_in_the_full_list_alone(out):
     problems = [(run, f"{run}/x", "aside", "nsys: old", None) for run in "ab"]
-    show_short(out[0], problems, "nsw problems c")
-    assert out[1].getvalue() == ""
+    assert short_lines(problems, "nsw problems c") == []
     show_problems(out[0], problems)
     assert out[1].getvalue() == "note: a/x and 1 more: nsys: old\n"
 
@@ -437,3 +436,52 @@ def test_a_headline_stays_in_sight_above_commands_that_the_terminal_breaks(monke
     lines = re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()).split("\n")[:-1]
     assert sum(max(1, -(-len(line) // 80)) for line in lines) <= 23, lines
     assert "headline" in lines[0]
+
+
+@pytest.fixture
+def low_lines(monkeypatch):
+    """The lines of a first screen on a terminal of 80 x 24."""
+
+    def print_blocks(*blocks, **options):
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.setenv("LINES", "24")
+        stream = Screen(terminal=True)
+        head = Note("headline", "headline", tone="heading")
+        summary_view.show_first_screen(console(stream), [head, *blocks], "next", **options)
+        return re.sub(r"\x1b\[[\d;]*m", "", stream.getvalue()).split("\n")[:-1]
+
+    return print_blocks
+
+
+def test_what_shares_are_not_of_stays_where_other_asides_find_no_room(low_lines):
+    asides = [Note(name, f"{name} word", tone="aside") for name in ("slowed", "left-out", "outside", "traced")]
+    lines = low_lines(CASES, *asides, Finding("f", "word " * 250))
+    assert [line for line in lines if line in {note.text for note in asides}] == ["left-out word", "outside word"]
+
+
+def test_rows_of_reports_beside_each_other_go_before_asides_and_sentences(low_lines):
+    columns = (Column("case", "report"), Column("what", "what is wrong"), Column("do", "do"))
+    rows = tuple((f"c{n}", "launch-bound, 125 operations " * 2, "CUDA graphs " * 6) for n in range(15))
+    blocks = (
+        Table("t", "", columns, rows, by_weight=tuple(range(15))),
+        Note("best", "none", tone="aside"),
+        Finding("f", "word " * 60),
+    )
+    lines = low_lines(*blocks, rows_first=True)
+    assert len(lines) <= 23
+    assert [line.split() for line in lines if "launch" in line] == [[f"c{n}", "launch-bound"] for n in range(15)]
+    assert lines[-1] == "next (1 finding more)"
+    assert sum("launch" in line for line in low_lines(*blocks)) < 15
+    few = low_lines(replace(blocks[0], rows=rows[:2], by_weight=(0, 1)), *blocks[1:], rows_first=True)
+    assert {"none", "next"} < {*few}
+    assert "CUDA graphs" in " ".join(few)
+
+
+def test_a_legend_has_the_words_of_the_columns_that_are_shown(low_lines):
+    columns = (Column("case", "case"), Column("a", "gap between"), Column("b", "NCCL alone"), Column("c", "x" * 60))
+    table = Table("t", "", columns, (("c", "1", "2", "3"),), least=("a",))
+    legend = Note("legend", "between: b; alone: no other; set aside: s; below 7 a side", tone="aside")
+    assert "alone: no other; set aside: s; below 7 a side" in low_lines(table, legend)
+    lines = low_lines(replace(table, rows=(("c", "1", "2", ""),), columns=(*columns[:3], Column("c", "x"))), legend)
+    assert legend.text in lines
+    assert not [line for line in low_lines(table, replace(legend, text="between: b; of 7")) if "between:" in line]

@@ -1,5 +1,6 @@
 """Iterations of programs whose loops are known: the outermost repetition that holds the steady state, or none."""
 
+import random
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -582,17 +583,20 @@ def test_a_long_gap_before_a_copy_to_the_gpu_says_so_and_what_the_system_did(hos
     assert row["to_gpu"] == row["gaps"]
     assert 0.7 < row["read_ns"] / row["total_ns"] < 0.9
     assert row["cuda_ns"] < 0.1 * row["total_ns"]
+    assert (row["before"], row["behind"], row["behind_bytes"]) == ("kernel", "copy to the GPU, pinned", 1 << 20)
 
 
-@pytest.mark.parametrize(("size", "cause"), [(8, "input"), (1 << 20, "synchronise")])
-def test_a_long_gap_in_which_data_are_received_is_of_the_input_but_not_behind_results(size, cause, host):
+@pytest.mark.parametrize(
+    ("size", "cause", "forks"), [(8, "input", 0), (1 << 20, "synchronise", 0), (8, "spawn", 1)]
+)  # fmt: skip
+def test_a_long_gap_in_which_data_are_received_is_of_the_input_but_not_behind_results(size, cause, forks, host):
     for _ in range(12):
         host.copy(1, 1 << 20, srcKind=1, dstKind=2)
         host.run(*[A, B, C, D] * 2)
         host.copy(2, size, srcKind=2, dstKind=1)
         host.wait()
-        for call in ("recvmsg", "fopen"):
-            host.database.add("OSRT_API", start=host.now, end=host.now + 40 * US, globalTid=GLOBAL_TID, eventClass=0,
+        for call, us in (("recvmsg", 40), ("fopen", 40), ("poll", 1000), *([("fork", 900)] * forks)):
+            host.database.add("OSRT_API", start=host.now, end=host.now + us * US, globalTid=GLOBAL_TID, eventClass=0,
                               nameId=host.database.string(call), returnValue=0)  # fmt: skip
         host.sleep(2000)
     gaps, _ = gaps_of(host)
@@ -600,6 +604,8 @@ def test_a_long_gap_in_which_data_are_received_is_of_the_input_but_not_behind_re
     assert key[0] == cause
     assert row["to_gpu"] == row["opening"] == row["gaps"]
     assert row["from_gpu"] == (row["gaps"] if size > 4096 else 0)
+    assert 0.3 < row["poll_ns"] / row["total_ns"] < 0.6
+    assert (row["before"][:17], row["before_bytes"]) == ("copy from the GPU", size)
 
 
 def test_copies_are_told_by_memory_and_by_what_runs_beside_them(host):
@@ -622,6 +628,20 @@ def test_slow_iterations_at_equal_distances_have_a_period(host, every, period):
             host.sleep(4000)
     (use,) = tables_of(host)["gpu_use"]
     assert use["period"] == period
+
+
+@pytest.mark.parametrize(("spread_us", "is_slow"), [(100, False), (5, True)])
+def test_iterations_of_many_lengths_have_no_slow_ones(host, spread_us, is_slow):
+    """Lengths in no order, evenly about the usual one; or all alike, and every fourth or so twice as long."""
+    draw = random.Random(3)
+    for n in range(60):
+        host.run(*[A, B, C, D] * 9, OPT)
+        host.wait()
+        host.sleep(1000 + spread_us * draw.randrange(60))
+        if spread_us < 100 and n % 4 == n // 8 % 3:
+            host.sleep(4000)
+    (use,) = tables_of(host)["gpu_use"]
+    assert (use["slow"] is not None) == is_slow
 
 
 def test_slow_iterations_of_the_first_half_alone_are_its_start_and_have_no_period(host):

@@ -77,6 +77,27 @@ def test_rows_of_several_blocks_and_values_that_are_no_integers_stay_as_they_are
             db.execute("SELECT m.name, c.type FROM sqlite_master m, pragma_table_info(m.name) c GROUP BY m.name")
         )
     assert kinds["CUPTI_ACTIVITY_KIND_KERNEL"] != kinds["CUPTI_ACTIVITY_KIND_RUNTIME"] == reduce_export.PACKED
+    assert kinds["NVTX_EVENTS"] == reduce_export.PACKED
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE NVTX_EVENTS SET text = 'its own', textId = 7777",  # that StringIds lacks
+        "UPDATE NVTX_EVENTS SET textId = NULL, text = CAST(x'ff41fe' AS TEXT) WHERE rowid > 2",
+        "UPDATE NVTX_EVENTS SET text = x'00' WHERE textId IS NULL",
+        "ALTER TABLE NVTX_EVENTS RENAME COLUMN textId TO x",
+        "DROP TABLE StringIds",
+    ],
+)
+def test_texts_of_ranges_stay_as_they_are(typical_database, change, tmp_path):
+    export = tmp_path / "odd.sqlite"
+    shutil.copy(typical_database("2025"), export)
+    with sqlite3.connect(export) as db:
+        db.execute("UPDATE NVTX_EVENTS SET text = 'of ' || rowid % 3 WHERE textId IS NULL")
+        db.execute(change)
+    db.close()
+    equal(export, tmp_path)
 
 
 @pytest.mark.parametrize("cell", ["x''", "x'01'", "x'0301'", "x'020102030405'", "'text'", "5", "NULL"])

@@ -143,6 +143,7 @@ def test_the_full_file(tmp_path):
             (16, 29),
             "there is no file 'your_directives.sh.j2' beside the sites file",
         ),
+        ("account: MyProject", "replay: mine", (7, 13), "expected alexnet-4xH200, the recorded campaign that nsw has; found 'mine'"),
         ("polaris:\n", "pola ris:\n", (3, 3), "'pola ris' is not a name"),
     ],
 )  # fmt: skip

@@ -23,6 +23,7 @@ from nsw.analysis.rules.hits import (
     iteration_count,
     make_hit,
 )
+from nsw.analysis.rules.idle_causes import host_work_in_migrations_ns
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN
 from nsw.quantities import duration, format_ns, rate
@@ -126,7 +127,7 @@ def _returning_data_text(by_direction: Mapping[str, Sequence[Copies]]) -> str:
         (sum(copy.calls for copy in copies), max(copy.med_bytes or 0.0 for copy in copies))
         for copies in by_direction.values()
     )
-    if size != back_size or not 1 - _ALIKE_COUNTS <= calls / back <= 1 + _ALIKE_COUNTS:
+    if size != back_size or size < _LARGE or not 1 - _ALIKE_COUNTS <= calls / back <= 1 + _ALIKE_COUNTS:
         return ""
     count = float(f"{calls:.2g}")
     return (
@@ -555,9 +556,11 @@ def _page_migration_hit(case: CaseSummary, _: Context) -> Hit | None:
     paged = [copy for copy in idle.copies if copy.memory == "managed"] if idle is not None else []
     if idle is not None and idle.is_iteration and paged:  # kernels and the host wait for the pages
         calls, ns, size = (sum(getattr(c, name) or 0.0 for c in paged) for name in ("calls", "total_ns", "total_bytes"))
-        share = 100 * max(0.0, ns + idle.idle_ns - 1e9 * size / _pinned_copy_bytes_per_s(case)) / idle.med_ns
+        host_ns = host_work_in_migrations_ns(idle)
+        waits_ns = ns + idle.idle_ns - host_ns
+        share = 100 * max(0.0, waits_ns - 1e9 * size / _pinned_copy_bytes_per_s(case)) / idle.med_ns
         span = f"{100 * ns / idle.med_ns:.0f} % of an iteration"
-        if gaps_ns := idle.in_gaps("migration"):
+        if gaps_ns := idle.in_gaps("migration") - host_ns:
             gaps = [gap for gap in idle.gaps if gap.cause == "migration"]
             of_host = sum(gap.to_gpu for gap in gaps) < MOSTLY * sum(gap.gaps for gap in gaps)
             waits = f", and the GPU is idle {format_ns(gaps_ns)} ({100 * gaps_ns / idle.med_ns:.0f} %)"

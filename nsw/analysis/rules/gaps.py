@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
+from nsw.analysis.groups import group_by
+from nsw.analysis.idle_gpu import BUSY_PCT, Gaps, IdleGpu
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.hits import MOSTLY, Hit, Reports, detect_framework, gpu_copy_direction, iteration_count
 from nsw.analysis.rules.idle_causes import (
@@ -22,15 +23,22 @@ from nsw.analysis.rules.idle_causes import (
     SHORT,
     SLOW_HOST_NS,
     IdleCause,
+    host_work_in_migrations_ns,
     slow_reads,
 )
-from nsw.analysis.rules.long_gaps import LongGaps, cause_of_long_gaps, has_few_iterations, received_input_cause
+from nsw.analysis.rules.long_gaps import (
+    LongGaps,
+    cause_of_long_gaps,
+    has_few_iterations,
+    received_input_cause,
+    restarted_workers_cause,
+)
 from nsw.analysis.rules.short_gaps import round_trip_cause, small_copy_gap_cause, wait_and_launch_gap_causes
 from nsw.analysis.spent import remove_profiler_idle_time
 from nsw.quantities import format_ns, format_sum_and_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsw.analysis.cases import CaseSummary
 
@@ -47,7 +55,6 @@ __all__ = [
     "remove_profiler_slowdown",
 ]
 
-_BESIDE_PCT: Final = 10.0  # of an iteration: idle time of other causes that is worth a word
 _WORTH_PCT: Final = 8.0  # of an iteration
 _NAMED_PCT: Final = 2.0  # of an iteration: idle time behind a cause that says nothing of more
 _LAUNCHES_PCT: Final = 30.0  # of an iteration: a profiler adds to each launch
@@ -65,6 +72,7 @@ _BY_OTHERS: Final = frozenset({"data-loader", "file-io", "logging", "python-thre
 _COMPILED_NS: Final = 200e6  # of a slow iteration: one that compiles so long has gaps of 50 ms, as `compiles` counts
 MORE_WORK: Final = 2.0  # times the operations of a usual iteration, that a slow one has more: an evaluation
 _LITTLE: Final = 0.01  # of the idle time
+_ON_GPU: Final = "Do that on the GPU, or in a thread beside its next work, from a second buffer."
 
 # a cause -> its word beside the idle time of a table
 WORDS: Final = {
@@ -80,7 +88,8 @@ WORDS: Final = {
 _OF_OTHER_RULES: Final = frozenset({"page-faults", "periodic-slow-iteration"})
 # causes of long gaps that say no more than that an iteration is slow
 _VAGUE: Final = frozenset({"data-loader", "host-work"})
-_OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input"})  # long ones of others: the host's own
+# long ones of others: the host's own
+_OF_ANY_LENGTH: Final = frozenset({"allocate", "load", "migration", "input", "spawn"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +212,6 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absen
     if idle.processes > 1:
         others = "; the others wait for it in NCCL kernels" if idle.collectives else ", or it waits for another process"
     found = idle_time_by_cause(case, idle)
-    division = divide_idle_time(idle, found)
     if idle.is_iteration and not found and not (idle.gaps and idle.has_calls):
         if 100 - idle.busy_pct < _LAUNCHES_PCT:
             return []
@@ -213,17 +221,13 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absen
     launches_ns = max((cause.saved_ns for cause in worth if cause.cause == "launch-bound"), default=0.0)
     # what nobody knows of the host, in gaps that are some launches long, is cured with the launches
     worth = [cause for cause in worth if cause.cause != "host-work" or 3 * cause.saved_ns > launches_ns or case.host]
-    explained = {WORDS[cause.cause] for cause in worth}
-    if launches_ns and len(worth) < len(found):
-        explained.add(WORDS["host-work"])
     for cause in found:
         gain = 100 * cause.saved_ns / idle.med_ns
         if cause in worth:
             known = causes()[cause.cause]
             hits.append(Hit(
                 cause.cause, case.id, gain, cause.what, cause.do or known.do,
-                f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}"
-                f"{'' if has_few_iterations(case) else _other_idle_time_text(idle, cause, division, explained)}",
+                f"{base}: {cause.fact.replace(IDLE_TIME, 'that')}{others}",
                 cause.advice or known.remedy(detect_framework(case)), f"{100 - busy_pct:.0f} % idle", "gaps",
                 continued=cause.fact_of_rest, gain_of="the time" if idle.is_iteration else "that time",
             ))  # fmt: skip
@@ -232,11 +236,16 @@ def idle_gpu_hits(case: CaseSummary, slowed: float, *, reports: Reports = "absen
 
 def _is_worth_a_sentence(idle: IdleGpu, cause: IdleCause) -> bool:
     """Whether a cure of idle time saves so much that it gets a sentence of its own."""
-    sure = idle.is_iteration and cause.cause != "launch-bound"
+    sure = (idle.is_iteration or cause.recurs) and cause.cause != "launch-bound"
     least_pct = _WORTH_PCT if sure else _LAUNCHES_PCT if cause.cause == "launch-bound" else _UNSPLIT_PCT
     if cause.explained_ns < _NAMED_PCT / 100 * idle.med_ns:
         return False
-    return cause.cause not in _OF_OTHER_RULES and 100 * cause.saved_ns / idle.med_ns >= least_pct
+    base_ns = idle.med_ns
+    if cause.cause == "launch-bound" and not idle.is_iteration:  # which long gaps of the host are not
+        base_ns -= idle.in_gaps(*GAP_WORDS, lengths=("long",))
+    if cause.cause in _OF_OTHER_RULES or 100 * cause.saved_ns / idle.med_ns < _WORTH_PCT:
+        return False
+    return 100 * cause.saved_ns / base_ns >= least_pct
 
 
 def _unmeasured_gaps_hit(case: CaseSummary, idle: IdleGpu, base: str, reports: Reports) -> Hit:
@@ -307,24 +316,6 @@ def divide_idle_time(idle: IdleGpu, causes_of_idle: Sequence[IdleCause]) -> dict
     return division
 
 
-def _other_idle_time_text(
-    idle: IdleGpu, cause: IdleCause, division: Mapping[str, float], explained: Collection[str]
-) -> str:
-    """What else the GPU waits for, where that is much of an iteration and no sentence of its own explains it.
-
-    A host that no longer waits is ahead of the GPU: what a cure wins of the launches is not named again.
-    """
-    parts = {words: ns for words, ns in division.items() if words not in explained}
-    launches = WORDS["launch-bound"]
-    if launches in parts:
-        parts[launches] -= max(cause.saved_ns - cause.explained_ns, 0.0)
-    parts = {words: ns for words, ns in parts.items() if ns >= _BESIDE_PCT / 100 * idle.med_ns}
-    if not parts:
-        return ""
-    size, listing = _sum_and_parts_text(_largest_parts(idle, parts))
-    return f"; {size} more of idle time: {listing}"
-
-
 def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
     """What the idle time goes to, the longest first: `1.8 ms of idle time: launches`; nothing where no gap tells."""
     parts = _largest_parts(idle, divide_idle_time(idle, idle_time_by_cause(case, idle)))
@@ -370,20 +361,22 @@ def _iteration_time_text(case: CaseSummary, idle: IdleGpu) -> str:
 
 def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     """What keeps a GPU idle, the longest first; no idle time has two causes."""
-    migrations = [IdleCause("page-faults", ns, "", "")] if (ns := idle.in_gaps("migration")) else []
+    migrations = _migration_causes(idle)
     paged = sum(copy.calls for copy in idle.copies if copy.memory == "managed")
     if paged >= MOSTLY * idle.operations:  # gaps between migrations, which page faults cause
         return migrations
-    received, long_gaps = received_input_cause(case, idle), _long_gap_cause(case, idle, _OF_ANY_LENGTH)
-    if received and (idle.is_mean or (long_gaps and long_gaps.cause == received.cause)):  # then they are one cause
-        together = _long_gap_cause(case, idle, _OF_ANY_LENGTH - {"input"})
-        is_received = together is not None and received.saved_ns >= MOSTLY * together.saved_ns
-        if is_received and together and together.cause == "periodic-slow-iteration":  # which says less
+    restarted = restarted_workers_cause(case, idle)
+    apart = _OF_ANY_LENGTH if restarted else _OF_ANY_LENGTH - {"spawn"}
+    received, long_gaps = received_input_cause(case, idle), _long_gap_causes(case, idle, apart)
+    if received and (idle.is_mean or received.cause in {cause.cause for cause in long_gaps}):  # then they are one cause
+        together = _long_gap_causes(case, idle, apart - {"input"})
+        is_received = bool(together) and received.saved_ns >= MOSTLY * together[0].saved_ns
+        if is_received and together[0].cause == "periodic-slow-iteration":  # which says less
             received = replace(received, is_of_slow_iterations=True)
         else:
             received, long_gaps = None, together
     parts = [
-        *migrations, received, long_gaps,
+        *migrations, received, restarted, *long_gaps,
         _call_gap_cause(idle, "allocate", "allocation-in-loop", "allocates and frees memory"),
         _loading_gap_cause(case, idle),
         small_copy_gap_cause(idle) or round_trip_cause(idle),
@@ -394,32 +387,66 @@ def idle_time_by_cause(case: CaseSummary, idle: IdleGpu) -> list[IdleCause]:
     return sorted(known, key=lambda part: -part.saved_ns)
 
 
-def _long_gap_cause(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> IdleCause | None:
-    """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart."""
+def _migration_causes(idle: IdleGpu) -> list[IdleCause]:
+    """Gaps around migrations: faults of pages, and what the host does with their data."""
+    took_ns, host_ns = idle.in_gaps("migration"), host_work_in_migrations_ns(idle)
+    if not took_ns:
+        return []
+    faults = IdleCause("page-faults", took_ns - host_ns, "", "")
+    if not host_ns:
+        return [faults]
+    work = IdleCause(
+        "host-work", host_ns, f"waits {format_ns(host_ns)} for the host",
+        f"for {format_ns(host_ns)} of {IDLE_TIME} the host works on data in unified memory", _ON_GPU, "work on the GPU",
+        named=((GAP_WORDS["migration"], host_ns),),
+    )  # fmt: skip
+    return [work, faults]
+
+
+def _long_gap_causes(case: CaseSummary, idle: IdleGpu, others: frozenset[str]) -> list[IdleCause]:
+    """Gaps of milliseconds, in which the host does something of its own; `others`: causes of gaps told apart.
+
+    The first is that of most of them; a second one is of those that it does not hold for.
+    """
     gaps = [g for g in idle.gaps if g.length == "long" and g.cause not in others and g.gaps]
     gaps = [g for g in gaps if g not in slow_reads(idle)]
+    by_kind = group_by(gaps, lambda gap: gap.cause).values()
+    sums = [(sum(g.total_ns for g in part), sum(g.gaps for g in part), part) for part in by_kind]
     large_ns = PART * sum(g.total_ns for g in gaps)
-    longest = max((g.total_ns / g.gaps for g in gaps if g.total_ns >= large_ns), default=0.0)
-    gaps = [g for g in gaps if g.total_ns >= PART * longest * g.gaps]  # those of a few ms beside them are others
-    took = idle.in_gaps(*{g.cause for g in gaps}, lengths=("long",))
+    longest = max((ns / count for ns, count, _ in sums if ns >= large_ns), default=0.0)
+    # those of a few ms beside them are others
+    gaps = [g for ns, count, part in sums if ns >= PART * longest * count for g in part]
+    took = idle.gap_scale * sum(g.total_ns for g in gaps)
     if not took:
-        return None
-    times = [(g.cause, idle.in_gaps(g.cause, lengths=("long",))) for g in gaps]
-    named = tuple((GAP_WORDS[kind] if kind in _OF_ANY_LENGTH else WORDS["host-work"], ns) for kind, ns in times)
+        return []
     slow, iterations = find_slow_iterations(case) if idle.is_mean else None, case.iterations
     if (
         slow is None or iterations is None or not slow.is_of_host
         or abs(slow.share_pct / 100 * idle.med_ns - took) > _ALIKE * took
     ):  # fmt: skip
         together = LongGaps(case, idle, gaps, took_ns=took, slow="", waits=f"waits {format_ns(took)} for ")
-        return replace(cause_of_long_gaps(together), named=named)
+        first, alike = cause_of_long_gaps(together)
+        found = [replace(first, named=_words_of(idle, alike.gaps), recurs=alike.recur)]
+        if rest := [gap for gap in gaps if gap not in alike.gaps]:
+            second, alike = cause_of_long_gaps(together.part(rest))
+            second = replace(second, named=_words_of(idle, alike.gaps), recurs=alike.recur)
+            found += [second] if second.cause != first.cause else []
+        return found
     excess, usual = format_ns(slow.more_ns), format_ns(iterations.med_ns)
     text = f": {slow.subject} {slow.verb('take')} {excess} longer than the usual {usual}"
     waits = f"{slow.subject} {slow.verb('wait')} {excess} for "
-    cause = cause_of_long_gaps(LongGaps(case, idle, gaps, took_ns=took, slow=text, waits=waits))
+    cause, alike = cause_of_long_gaps(LongGaps(case, idle, gaps, took_ns=took, slow=text, waits=waits))
     vague = cause.cause in _VAGUE and case.host is None
     name = "periodic-slow-iteration" if vague else cause.cause
-    return replace(cause, cause=name, is_of_slow_iterations=not vague, named=named)
+    return [replace(cause, cause=name, is_of_slow_iterations=not vague, named=_words_of(idle, alike.gaps))]
+
+
+def _words_of(idle: IdleGpu, gaps: Sequence[Gaps]) -> tuple[tuple[str, float], ...]:
+    """The words of long gaps beside the idle time of a table, each with its ns."""
+    return tuple(
+        (GAP_WORDS[gap.cause] if gap.cause in _OF_ANY_LENGTH else WORDS["host-work"], idle.gap_scale * gap.total_ns)
+        for gap in gaps
+    )
 
 
 def _call_gap_cause(idle: IdleGpu, kind: str, cause: str, text: str) -> IdleCause | None:

@@ -46,6 +46,7 @@ __all__ = [
     "few_warps_text",
     "flushed_cache_remark",
     "is_shared_memory_busy_with_barriers",
+    "largest_stall_text",
     "latency_remark",
     "launch_shape_text",
     "small_tiles_remark",
@@ -371,7 +372,7 @@ def _low_occupancy_remark(kernel: KernelRow, limit: float, busiest: float) -> Re
     return Remark(
         won, _LIMITERS.get(word, "occupancy-block-size"),
         f"only {limit:.0f} % of the warps fit ({word or 'limited'})",
-        f"keeps no part busy, and only {limit:.0f} % of an SM's warps fit: {problem}{_largest_stall_text(kernel)}",
+        f"keeps no part busy, and only {limit:.0f} % of an SM's warps fit: {problem}{_stall_clause(kernel)}",
     )  # fmt: skip
 
 
@@ -380,7 +381,7 @@ def _dependency_chain_remark(kernel: KernelRow, busiest: float) -> Remark:
     few = "" if occupancy is None else f", with {occupancy:.0f} % of the warps that an SM holds"
     return Remark(
         100 * (1 - busiest / REACHED_PCT), "dependent-chain", f"latency: busiest part {busiest:.0f} %",
-        f"keeps no part of the GPU busy (at most {busiest:.0f} %){few}{_largest_stall_text(kernel)}",
+        f"keeps no part of the GPU busy (at most {busiest:.0f} %){few}{_stall_clause(kernel)}",
     )  # fmt: skip
 
 
@@ -390,12 +391,16 @@ _WAITED_FOR: Final = {
 }  # fmt: skip
 
 
-def _largest_stall_text(kernel: KernelRow) -> str:
-    """What its warps wait for most."""
+def largest_stall_text(kernel: KernelRow) -> str:
+    """What its warps wait for most; empty: not measured."""
     if not kernel.stalls:
         return ""
     stall = kernel.stalls[0]
-    return f"; {stall.pct:.0f} % of the active warps wait {_WAITED_FOR.get(stall.reason, f'({stall.reason})')}"
+    return f"{stall.pct:.0f} % of the active warps wait {_WAITED_FOR.get(stall.reason, f'({stall.reason})')}"
+
+
+def _stall_clause(kernel: KernelRow) -> str:
+    return f"; {text}" if (text := largest_stall_text(kernel)) else ""
 
 
 def flushed_cache_remark(kernel: KernelRow) -> Remark | None:

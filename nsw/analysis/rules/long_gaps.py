@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.rules.causes import causes
@@ -16,13 +16,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsw.analysis.cases import CaseSummary
-    from nsw.analysis.idle_gpu import Gaps, IdleGpu
+    from nsw.analysis.idle_gpu import Gaps, IdleGpu, Sides
 
-__all__ = ["LongGaps", "cause_of_long_gaps", "has_few_iterations", "received_input_cause"]
+__all__ = [
+    "KEEP_WORKERS", "LongGaps", "cause_of_long_gaps", "has_few_iterations", "received_input_cause",
+    "restarted_workers_cause",
+]  # fmt: skip
 
 _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
+_BOTH: Final = 0.7  # of the time of gaps between a copy back and one to the GPU: else the latter is what they share
+_LISTED: Final = 2  # pairs of operations between which gaps are
+_A_LINE: Final = 0.02  # of gaps that end with input: writes that take less do not say what the rest is
 _OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
 _ONE_GAP, _ROUNDED = 1.25, 0.1  # gaps an iteration; of a number, by which a whole one may differ
 _READ_AHEAD: Final = "Read ahead, beside the GPU's work, or keep the data in memory."
@@ -31,11 +37,17 @@ _WRITE_BESIDE: Final = (
     "Convert and write results from a thread beside the GPU's next work, convert them on the GPU, write binary instead"
     " of text, or write less often."
 )
-_MAKE_AHEAD: Final = "Make that input ahead, in a thread beside the GPU's work or in DataLoader's workers."
-_MAKE_ON_GPU: Final = (
-    "Make on the GPU what is copied there, before the loop if it does not change; else make it ahead, in a thread or"
-    " in DataLoader's workers."
+KEEP_WORKERS: Final = "DataLoader(persistent_workers=True) keeps its workers from epoch to epoch."
+_LESS_WORK: Final = (
+    "less work in the dataset's __getitem__ (decode less, store the data ready), or more of them (num_workers), each"
+    " with one thread where CPUs are few (OMP_NUM_THREADS=1)."
 )
+_PIN: Final = (
+    "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
+    " .to(device, non_blocking=True) copies it; fewer and larger tensors a batch take less time."
+)
+_MAKE_ON_GPU: Final = "Make on the GPU what is copied there, before the loop if it does not change; else"
+_MAKE_AHEAD: Final = "make that input ahead, in a thread beside the GPU's work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +77,24 @@ class LongGaps:
         return float(sum(getattr(gap, column) for gap in self.gaps))
 
     def are_mostly(self, column: str) -> bool:
-        """Whether most of them are counted in a column, such as `to_gpu`."""
-        return self.sum_of(column) >= MOSTLY * self.sum_of("gaps")
+        """Whether most of their time is in those that are counted in a column, such as `to_gpu`."""
+        counted_ns = sum(gap.total_ns * getattr(gap, column) / gap.gaps for gap in self.gaps)
+        return bool(counted_ns >= MOSTLY * self.sum_of("total_ns"))
+
+    def only(self, *columns: str) -> LongGaps | None:
+        """Those that are counted in columns such as `to_gpu`; None where most are not."""
+        if not all(map(self.are_mostly, columns)):
+            return None
+        if self.slow or any(gap.sides is None for gap in self.gaps):
+            return self  # whose rows mix them
+        gaps = [gap for gap in self.gaps if all(getattr(gap, name) >= MOSTLY * gap.gaps for name in columns)]
+        together = self.part(gaps)
+        return together if len(columns) < 2 or together.took_ns >= _BOTH * self.took_ns else None
+
+    def part(self, gaps: Sequence[Gaps]) -> LongGaps:
+        """Some of them, with their part of the time."""
+        took_ns = self.took_ns * sum(gap.total_ns for gap in gaps) / self.sum_of("total_ns")
+        return replace(self, gaps=gaps, took_ns=took_ns, waits=f"waits {format_ns(took_ns)} for ")
 
     @property
     def head(self) -> str:
@@ -75,14 +103,29 @@ class LongGaps:
         return f"{format_ns(self.took_ns)} of {IDLE_TIME} are {number}{self.slow}, in which "
 
     @property
+    def recur(self) -> bool:
+        """Whether most of their time is in gaps of which many are between the same operations."""
+        alike = [g for g in self.gaps if g.sides and (g.sides.before_bytes or g.sides.behind_bytes)]
+        return sum(gap.total_ns for gap in alike) >= MOSTLY * self.sum_of("total_ns")
+
+    @property
+    def does_not_wait(self) -> bool:
+        """Whether the host is known to wait for no other process or thread, and to read nothing from it."""
+        waits = [gap.poll_ns + gap.lock_ns + gap.read_ns for gap in self.gaps if gap.poll_ns is not None]
+        return len(waits) == len(self.gaps) and sum(waits) < PART * self.sum_of("total_ns")
+
+    @property
     def framework(self) -> str:
         """What launches the kernels."""
         return detect_framework(self.case)
 
 
-def cause_of_long_gaps(gaps: LongGaps) -> IdleCause:
-    """What the host does in them: the first of these that the timeline shows."""
-    return next(cause for look in _LOOKS if (cause := look(gaps)) is not None)
+def cause_of_long_gaps(gaps: LongGaps) -> tuple[IdleCause, LongGaps]:
+    """What the host does in them, the first of these that the timeline shows, and those that it is said of."""
+    return next(
+        (cause, alike) for columns, look in _LOOKS
+        if (alike := gaps.only(*columns)) is not None and (cause := look(alike)) is not None
+    )  # fmt: skip
 
 
 def _measured_host_work(gaps: LongGaps) -> IdleCause | None:
@@ -115,8 +158,8 @@ def _locks(gaps: LongGaps) -> IdleCause | None:
 
 def _started_workers(gaps: LongGaps) -> IdleCause | None:
     """Input from workers that PyTorch has started."""
-    is_input = gaps.are_mostly("to_gpu") and not gaps.are_mostly("opening") and not gaps.are_mostly("from_gpu")
-    if gaps.framework != "pytorch" or not gaps.idle.use.get("spawns") or not is_input:
+    is_input = not gaps.are_mostly("opening") and not gaps.are_mostly("from_gpu")
+    if gaps.framework != "pytorch" or not gaps.idle.use.get("spawns") or not is_input or gaps.does_not_wait:
         return None
     return IdleCause(
         "data-loader", gaps.took_ns, f"{gaps.waits}the DataLoader",
@@ -182,6 +225,8 @@ def _log(gaps: LongGaps) -> IdleCause | None:
     is_everywhere = sum(g.writing for g in between) >= MOSTLY * sum(g.gaps for g in between) > 0
     if not gaps.are_mostly("writing") or is_everywhere or gaps.are_of_slow:  # a line that takes none of their time
         return None
+    if gaps.are_mostly("to_gpu") and gaps.sum_of("write_ns") < _A_LINE * gaps.sum_of("total_ns"):
+        return None  # beside the preparation of input
     text, share = "and writes: a log", gaps.sum_of("writing") / gaps.sum_of("gaps")
     if share < NEARLY:
         text = f"and writes in {100 * share:.0f} % of the gaps: probably a log"
@@ -189,10 +234,8 @@ def _log(gaps: LongGaps) -> IdleCause | None:
     return IdleCause("logging", gaps.took_ns, f"{gaps.waits}the host, which writes", fact)
 
 
-def _results_and_input(gaps: LongGaps) -> IdleCause | None:
+def _results_and_input(gaps: LongGaps) -> IdleCause:
     """Work between a copy back and one to the GPU."""
-    if not gaps.are_mostly("to_gpu") or not gaps.are_mostly("from_gpu"):
-        return None
     ahead = "in DataLoader's workers (num_workers)" if gaps.framework == "pytorch" else "in another thread"
     return IdleCause(
         "host-work", gaps.took_ns, f"{gaps.waits}the host",
@@ -217,26 +260,29 @@ def _results(gaps: LongGaps) -> IdleCause | None:
         return None
     return IdleCause(
         "host-work", gaps.took_ns, f"works {format_ns(gaps.took_ns)} on results",
-        f"{gaps.head}the host makes no CUDA call, behind a copy of results to it: it works on them",
+        f"{gaps.head}the host makes no CUDA call, behind a copy of results to it: it works on them{_sides_text(gaps)}",
         "Do that on the GPU (a sum, a norm, a selection), so that less is copied; do it less often, or in a thread"
         f" beside the GPU's next work. {causes()['host-work'].remedy(gaps.framework)}",
         "results on the GPU",
     )  # fmt: skip
 
 
-def _input(gaps: LongGaps) -> IdleCause | None:
+def _input(gaps: LongGaps) -> IdleCause:
     """Work before a copy to the GPU."""
-    if not gaps.are_mostly("to_gpu"):
-        return None
     idle, does = gaps.idle, "the host makes no CUDA call, and then copies its input to the GPU"
     if not idle.has_calls:
         does = "the GPU waits for a copy to it"
     has_no_workers = idle.use.get("spawns") == 0
-    is_of_step = has_no_workers or (  # else one or two gaps a step are a batch's
-        idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")
+    is_of_step = (
+        has_no_workers
+        or gaps.does_not_wait
+        or (  # else one or two gaps a step are a batch's
+            idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")
+        )
     )
-    advice = _MAKE_AHEAD if gaps.are_of_slow else _MAKE_ON_GPU if is_of_step else ""
-    return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does, advice)
+    ahead = _MAKE_AHEAD + (" or in DataLoader's workers." if gaps.framework == "pytorch" else ".")
+    advice = f"{ahead[0].upper()}{ahead[1:]}" if gaps.are_of_slow else f"{_MAKE_ON_GPU} {ahead}" if is_of_step else ""
+    return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does + _sides_text(gaps), advice)
 
 
 def _host_work(gaps: LongGaps) -> IdleCause:
@@ -245,12 +291,47 @@ def _host_work(gaps: LongGaps) -> IdleCause:
     does = "makes no CUDA call"
     if calls >= SOME * all_ns:
         does = f"is outside of CUDA calls for {100 * (1 - calls / all_ns):.0f} % of the time"
-    return IdleCause("host-work", gaps.took_ns, f"{gaps.waits}the host", f"{gaps.head}the host {does}")
+    return IdleCause(
+        "host-work", gaps.took_ns, f"{gaps.waits}the host", f"{gaps.head}the host {does}{_sides_text(gaps)}"
+    )
 
 
-_LOOKS: Final[tuple[Callable[[LongGaps], IdleCause | None], ...]] = (
-    _measured_host_work, _compilation, _locks, _started_workers, _files, _marked_loader, _cuda_calls, _log,
-    _results_and_input, _results, _input, _host_work,
+def _sides_text(gaps: LongGaps) -> str:
+    """Between which copies they are, where the same ones have much of their time."""
+    times: dict[Sides, float] = {}
+    for gap in gaps.gaps:
+        if gap.sides is not None and (gap.sides.before_bytes or gap.sides.behind_bytes):
+            times[gap.sides] = times.get(gap.sides, 0.0) + gap.total_ns / gaps.sum_of("total_ns")
+    largest = [sides for sides in sorted(times, key=lambda sides: -times[sides]) if times[sides] >= PART / 2][:_LISTED]
+    if sum(times[sides] for sides in largest) < MOSTLY:
+        return ""
+    if times[largest[0]] >= NEARLY:
+        return f" ({'each' if len(gaps.gaps) == 1 else 'nearly all'} {_between_text(largest[0])})"
+    return f" ({', '.join(f'{format_ns(times[sides] * gaps.took_ns)} {_between_text(sides)}' for sides in largest)})"
+
+
+def _between_text(sides: Sides) -> str:
+    """Between which operations gaps are; a kernel before them says nothing."""
+    behind = _operation_text(sides.behind, sides.behind_bytes)
+    if sides.before == "kernel":
+        return f"before {behind}"
+    return f"between {_operation_text(sides.before, sides.before_bytes)} and {behind}"
+
+
+def _operation_text(kind: str, size: int | None) -> str:
+    """An operation of table gaps, such as `copy to the GPU, pageable`, with its bytes."""
+    name, _, memory = kind.partition(", ")
+    way = name.removeprefix("copy")
+    towards = "to" if "from" in way else "from"
+    text = name if way == name else f"copy{f' of {size:,} bytes' if size else ''}{way}"
+    return f"a {text}{f' {towards} {memory} memory' if memory else ''}"
+
+
+# each with what most of the gaps share that it is said of
+_LOOKS: Final[tuple[tuple[tuple[str, ...], Callable[[LongGaps], IdleCause | None]], ...]] = (
+    ((), _measured_host_work), ((), _compilation), ((), _locks), (("to_gpu",), _started_workers), ((), _files),
+    ((), _marked_loader), ((), _cuda_calls), ((), _log), (("to_gpu", "from_gpu"), _results_and_input),
+    (("from_gpu",), _results), ((), _results), (("to_gpu",), _input), ((), _host_work),
 )  # fmt: skip
 
 
@@ -264,26 +345,37 @@ def received_input_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
     took = idle.in_gaps("input")
     if not took:
         return None
-    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "input"], took)
-    sender, advice = "another process", ""
+    received = [gap for gap in idle.gaps if gap.cause == "input"]
+    sender, advice, waited = "another process", "", ""
     if detect_framework(case) == "pytorch":
         sender = "a DataLoader's worker"
-        reads = sum(gap.read_ns for gap in idle.gaps if gap.cause == "input")
-        if reads < PART * took:  # it waits before there is something to read
-            advice = (
-                "The workers are late: less work in the dataset's __getitem__ (decode less, store the data ready), or"
-                " more of them (num_workers), each with one thread where CPUs are few (OMP_NUM_THREADS=1)."
-            )
-        else:
-            advice = (
-                "More workers (num_workers), and less work in the dataset's __getitem__, where they are late;"
-                " DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
-                " .to(device, non_blocking=True) copies it."
-            )
-    fact = f"{format_ns(took)} of {IDLE_TIME} are {gaps}, in which the host receives its input from {sender}"
+        advice = f"Where the workers are late: {_LESS_WORK} Where they are not: {_PIN}"
+        polls = [gap.poll_ns for gap in received if gap.poll_ns is not None]
+        all_ns = sum(gap.total_ns for gap in received)
+        share, reads = sum(polls) / all_ns, sum(gap.read_ns for gap in received) / all_ns
+        if share >= NEARLY:
+            waited = f" ({100 * share:.0f} % of that time it waits for the worker)"
+            advice = f"The workers are late: {_LESS_WORK}"
+        elif len(polls) == len(received) and share < SOME and reads < PART:
+            waited, advice = ", hardly waiting for it", f"The batches are ready: {_PIN}"
+    fact = f"{format_ns(took)} of {IDLE_TIME} are {_gap_count_text(idle, received, took)}, in which the host receives"
     return IdleCause(
-        "data-loader", took, f"waits {format_ns(took)} for input", f"{fact}, and then copies it to the GPU", advice
-    )
+        "data-loader", took, f"waits {format_ns(took)} for input",
+        f"{fact} its input from {sender}{waited}, and then copies it to the GPU", advice,
+    )  # fmt: skip
+
+
+def restarted_workers_cause(case: CaseSummary, idle: IdleGpu) -> IdleCause | None:
+    """Gaps in which PyTorch starts a DataLoader's workers, before it copies their first batch; None: there are none."""
+    if not (took := idle.in_gaps("spawn")) or detect_framework(case) != "pytorch":
+        return None
+    gaps = _gap_count_text(idle, [gap for gap in idle.gaps if gap.cause == "spawn"], took)
+    return IdleCause(
+        "data-loader", took, f"starts workers {format_ns(took)}",
+        f"{format_ns(took)} of {IDLE_TIME} are {gaps}, in which the host starts processes, as an epoch does for its"
+        " DataLoader's workers, and then copies their first input to the GPU", KEEP_WORKERS, "keep the workers",
+        named=((GAP_WORDS["spawn"], took),), is_of_slow_iterations=True,
+    )  # fmt: skip
 
 
 def _loading_time_texts(case: CaseSummary, idle: IdleGpu, took: float) -> tuple[str, str]:

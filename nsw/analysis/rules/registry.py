@@ -7,6 +7,7 @@ other packages are entry points of the group `nsw.rules`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -72,6 +73,7 @@ _ALIKE: Final = 4  # other cases of a rule that are named
 _OF_THIS_RUN: Final = "nvtx_summary"  # the table of hits whose gain is of this run: what is compiled
 _OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
 _LATE_INPUT_PCT: Final = 25.0  # of the time: waiting for input that decides how fast a program is
+_PART_OF_RUN: Final = 0.1  # of the long gaps that no share is of, below which the rest is little of the run
 _SMALL: Final = 0.03  # of the largest gain, below which another finding distracts from it
 _LITTLE: Final = 0.2  # of the largest gain, likewise where it is little of the time
 _SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
@@ -96,6 +98,7 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
         if all(hit.healthy or (hit.cause in _OF_SLOW_ITERATIONS and not hit.gain_pct) for hit in hits):
             remaining, unmeasured = timeline.healthy_gpu_hit(case), None
         hits += [hit for hit in (remaining, timeline.fusible_work_hit(case, hits)) if hit is not None]
+        hits = _drop_hits_of_little_time(case, hits)
         hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_alone=len(cases) == 1)
         ordered = order_hits(_drop_small_hits(_behind_input(case, hits)), once_weight=_once_weight(case))
         if unmeasured is not None and timeline.is_first_of_all(case, hits):
@@ -143,6 +146,14 @@ def _behind_input(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
         if hit.table == "hotspots" or hit.share_of.startswith("of GPU time") or hit.cause == "launch-bound" else hit
         for hit in hits
     ]  # fmt: skip
+
+
+def _drop_hits_of_little_time(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits; beside what is compiled none of the rest, where that is a small part of the run."""
+    idle = case.idle_gpu
+    is_little = idle is not None and idle.med_ns < _PART_OF_RUN * idle.left_out_ns
+    compiled = [hit for hit in hits if hit.table == _OF_THIS_RUN]
+    return compiled if compiled and is_little else [*hits]
 
 
 def _drop_small_hits(hits: Sequence[Hit]) -> list[Hit]:
@@ -253,12 +264,12 @@ def _merit_pct(hit: Hit) -> float:
 
 def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -> Finding:
     """Hits of a cause and remedy as a finding; `is_advised`: whether one before gives the same advice."""
-    first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:]]
+    first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:] if hit.case != alike[0].case]
     head = f"{first.case}: " if several else ""
     begins = not several and first.table != _KERNELS  # which begins with a kernel's name
     fact = first.fact[:1].upper() + first.fact[1:] if begins else first.fact
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
-    is_stated = first.size == f"{first.gain_pct:.0f} %" and first.gain_of in first.share_of
+    is_stated = re.search(rf"\b{first.gain_pct:.0f} % of (?:all )?{first.gain_of}", first.fact) is not None
     has_gain = round(first.gain_pct) > 0 and first.is_curable and not is_stated
     base = "this run" if first.cause == "slow-first-iteration" else first.gain_of
     gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""

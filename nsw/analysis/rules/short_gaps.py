@@ -33,7 +33,7 @@ __all__ = ["round_trip_cause", "small_copy_gap_cause", "wait_and_launch_gap_caus
 
 _MANY: Final = 20  # launches of an iteration
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
-_SELECTS: Final = re.compile(r"Device(?:Select|Compact|Unique|Partition)|detail::select|nonzero", re.IGNORECASE)
+_SELECTS: Final = re.compile(r"Select|Unique|Partition|nonzero", re.IGNORECASE)  # in a kernel's own name
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
 _STRETCH: Final = 25  # operations between two values that are read back, which a graph is worth for
 _MANY_READS: Final = 10  # an iteration: no convergence test or log has so many
@@ -266,12 +266,13 @@ def _launches_text(idle: IdleGpu, *, is_uneven: bool) -> str:
     head = f"{plural(round(idle.operations), 'operation')}{' an iteration' if idle.is_iteration else ''}"
     busy = f"keep{'s' * is_single} it busy for {format_ns(gpu_ns if is_uneven else gpu_ns / operations)}"
     busy += "" if is_single else " in all" if is_uneven else " each"
-    in_calls_ns = _median_scale(idle) * (idle.use.get("cuda_ns", 0.0) - idle.use.get("wait_ns", 0.0))
+    in_calls_ns = idle.use.get("cuda_ns", 0.0) - idle.use.get("wait_ns", 0.0)
     spent = in_calls_ns / count if count else 0.0
     if not idle.is_iteration or not spent:  # its calls are those of set-up too
         return f"{head}, one every {format_ns(idle.med_ns / operations)}, {busy}"
     long_ns = idle.in_gaps(*GAP_WORDS, lengths=("long",))  # which the host does something else in
-    a_launch = max((_host_ns(idle) - long_ns) / count, spent)
+    host_ns = _host_ns(idle) if idle.is_mean else idle.use.get("host_ns") or _host_ns(idle)
+    a_launch = max((host_ns - long_ns) / count, spent)
     launches = f"each of {count:,.0f} launches" if round(count) > 1 else "a launch"
     between = a_launch - spent
     part = f"{format_ns(spent)} of that in CUDA calls"
@@ -335,11 +336,11 @@ def _read_back_size_text(idle: IdleGpu) -> str:
 def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
     """How much of the kernels select or gather rows by data, 0 to 1; 0 where most values read are no selection's size.
 
-    A selection has a kernel or two by whose name it is known, and the host reads its size.
+    A selection has a kernel by whose name it is known, and the host reads its size.
     """
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
     total = sum(share.calls or 0.0 for share in kernels)
-    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.name))
+    selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.short_name.partition("<")[0]))
     selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
     if not selections or selections < MOSTLY * idle.use.get("values", 0.0):
         return 0.0

@@ -17,7 +17,7 @@ from nsw.analysis.rules.gaps import (
 )
 from nsw.analysis.rules.hits import MOSTLY, WORTH_PCT, Context, Hit, detect_framework, make_hit
 from nsw.analysis.rules.idle_causes import IDLE_TIME
-from nsw.analysis.rules.long_gaps import LongGaps, cause_of_long_gaps
+from nsw.analysis.rules.long_gaps import KEEP_WORKERS, LongGaps, cause_of_long_gaps
 from nsw.analysis.rules.profiler_cost import profiler_slowdown
 from nsw.quantities import format_ns
 from nsw.wording import plural
@@ -36,6 +36,9 @@ _PART: Final = 0.25  # of slow iterations
 _FEW_ITERATIONS: Final = 8  # of fewer no one is an exception
 _SLOW_TIMES: Final = 3.0  # the median
 _PAUSE_NS: Final = 10e6  # that one iteration takes longer: shorter pauses are the system's, or the profiler's
+_EARLIER: Final = 0.15  # of the traced time: what iterations' work before them takes longer that is worth a sentence
+_PLANS: Final = 10  # modules that are loaded one after the other: plans for many shapes
+_NOTICEABLE: Final = 0.05  # of what slow iterations take longer
 _SLOWER_PCT: Final = 5.0  # of the steady state, that slow iterations take longer
 _AS_FAST: Final = 2.0  # times the usual time of a launch
 _COMPILES_NS: Final = 2e9  # less is the start of any program
@@ -47,7 +50,6 @@ _TUNES: Final = 2.0  # times the GPU's work of an iteration
 _OF_START: Final = 0.5  # of the gain: what is right for a long run
 _COMPILES, _LATE_COMPILES = 3, 2  # in a run without iterations; behind half of its work: others are its start
 
-_KEEP_WORKERS: Final = "DataLoader(persistent_workers=True) keeps its workers from epoch to epoch."
 _ONCE: Final = "Where it is the first time it is paid once: leave this iteration out of measurements."
 _LOOK_AT_KERNELS: Final = (
     "Its GPU work takes longer: look at its kernels (`--table gpu_trace`), and whether its input is larger."
@@ -116,7 +118,7 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         differs = "the host starts processes in it"
         if (framework := detect_framework(case)) == "pytorch":
             differs += ", as an epoch does for its DataLoader's workers"
-            remedy = "keep the workers", _KEEP_WORKERS
+            remedy = "keep the workers", KEEP_WORKERS
         elif framework == "jax":
             differs += ", as XLA does to compile"
             remedy = _remedy_of(case, "recompilation")
@@ -124,9 +126,12 @@ def _periodic_slow_iteration_hit(case: CaseSummary, _: Context) -> Hit | None:
         more_work = "the GPU has no more work in it"
         if (operations := use.get("slower_operations", 0.0)) >= _SEVERAL:
             more_work = f"{plural(round(operations), 'more operation')} keep the GPU busy for {format_ns(gpu)} of that"
+        elif (copies_ns := use.get("slower_copy_ns", 0.0)) >= _NOTICEABLE * more:
+            more_work = f"{format_ns(copies_ns)} of that are copies, more than in the others"
         if operations >= MORE_WORK * case.idle_gpu.operations:
             more_work += ": another phase of the program"
         gap = _longest_gap_work(case, "periodic-slow-iteration", more)
+        share *= min(1.0, (gap.took_ns + gpu) / more)
         differs, remedy = f"{more_work}; {gap.text}", (gap.do, gap.advice)
     else:
         differs = f"{format_ns(gpu)} of that are more work of the GPU, the rest the host's"
@@ -158,11 +163,12 @@ def _long_gaps_ns(idle: IdleGpu) -> float:
 
 
 class _GapWork(NamedTuple):
-    """What the host does in the longest gaps of a slow iteration, and what to do about that, in few words and more."""
+    """What the host does in the longest gaps of a slow iteration, what to do about that, and how long they take."""
 
     text: str
     do: str
     advice: str
+    took_ns: float
 
 
 def _longest_gap_work(case: CaseSummary, cause_of_slow: str, more_ns: float) -> _GapWork:
@@ -177,19 +183,19 @@ def _longest_gap_work(case: CaseSummary, cause_of_slow: str, more_ns: float) -> 
     record = causes()["host-work"].remedy("python" if framework == "jax" else framework)
     is_recorded = case.host is not None and bool(case.host.profiled_by)
     advice = " ".join((known.remedy(framework), *([] if is_recorded else [record])))
-    unknown = _GapWork("the report does not tell what the host does then", known.do, advice)
+    unknown = _GapWork("the report does not tell what the host does then", known.do, advice, more_ns)
     gaps = idle.slow_gaps if idle is not None else ()
     took_ns = sum(gap.total_ns for gap in gaps)
     if idle is None or took_ns < MOSTLY * more_ns or not (idle.has_calls or case.host):
         return unknown
     took_ns = min(took_ns, more_ns)
-    cause = cause_of_long_gaps(
+    cause, alike = cause_of_long_gaps(
         LongGaps(case, idle, gaps, took_ns=took_ns, slow="", waits=f"waits {format_ns(took_ns)} for ", are_of_slow=True)
     )
     text, remedy = cause.fact.replace(IDLE_TIME, "that"), causes()[cause.cause]
     if cause.cause == "host-work" and not cause.advice:
-        return unknown._replace(text=f"{text}; what it does then was not recorded")
-    return _GapWork(text, cause.do or remedy.do, cause.advice or remedy.remedy(framework))
+        return unknown._replace(text=f"{text}; what it does then was not recorded", took_ns=alike.took_ns)
+    return _GapWork(text, cause.do or remedy.do, cause.advice or remedy.remedy(framework), alike.took_ns)
 
 
 def _slow_iteration_hit(case: CaseSummary, context: Context) -> Hit | None:
@@ -236,8 +242,9 @@ def _slow_iteration_hit(case: CaseSummary, context: Context) -> Hit | None:
     )
     do, advice = "look at its kernels", _LOOK_AT_KERNELS
     if not works:
-        text, do, advice = _longest_gap_work(case, "slow-iteration", iterations.most_ns - iterations.med_ns)
-        fact += f"; {text}"
+        more_ns = iterations.most_ns - iterations.med_ns
+        text, do, advice, took_ns = _longest_gap_work(case, "slow-iteration", more_ns)
+        fact, gain = f"{fact}; {text}", gain * min(1.0, took_ns / more_ns)
     return Hit("slow-iteration", case.id, gain, f"{which} takes {format_ns(iterations.most_ns)}", do, fact, advice,
                format_ns(iterations.most_ns), "iterations")  # fmt: skip
 
@@ -322,9 +329,48 @@ def _slow_start_hit(case: CaseSummary, context: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _earlier_work_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """The iterations' work that was done more slowly before them, as where plans are made and loaded for new shapes."""
+    idle, iterations, run_ns = case.idle_gpu, case.iterations, sum(phase.duration_ns for phase in case.phases)
+    if idle is None or iterations is None or not idle.use.get("earlier_ns") or case.compiled:  # by XLA, at the start
+        return None
+    count, all_ns, load_ns = (idle.use[f"earlier_{name}"] for name in ("iterations", "ns", "load_ns"))
+    usual_ns = count * iterations.med_ns
+    took_ns = min(sum(gap.total_ns for gap in idle.earlier_gaps), all_ns - usual_ns)
+    if took_ns < MOSTLY * (all_ns - usual_ns) or took_ns < _EARLIER * run_ns:
+        return None
+    head = (
+        f"the {format_ns(all_ns)} before the iterations have the work of some {count:.0f} of them, which take"
+        f" {format_ns(usual_ns)} later; "
+    )
+    if load_ns >= MOSTLY * took_ns:
+        if (loads := idle.use["earlier_loads"]) < _PLANS:  # of kernels at their first use
+            return None
+        return Hit(
+            "recompilation", case.id, 100 * load_ns / run_ns, f"loads modules for {format_ns(load_ns)} before them",
+            "reuse shapes",
+            f"{head}{format_ns(load_ns)} of that are {loads:.0f} gaps of {format_ns(load_ns / loads)} in which modules"
+            " are loaded: a library makes plans for new shapes, or a compiler compiles",
+            "Keep shapes the same (pad to few lengths, buffers of the largest size), so that plans and kernels are used"
+            " again.", format_ns(load_ns), "gaps", gain_of="this run",
+        )  # fmt: skip
+    waits = f"waits {format_ns(took_ns)} for "
+    cause, alike = cause_of_long_gaps(
+        LongGaps(case, idle, idle.earlier_gaps, took_ns=took_ns, slow="", waits=waits, are_of_slow=True)
+    )
+    known = causes()[cause.cause]
+    return Hit(
+        cause.cause, case.id, 100 * alike.took_ns / run_ns, f"{cause.what} before them",
+        cause.do or known.do,
+        head + cause.fact.replace(IDLE_TIME, "that"), cause.advice or known.remedy(detect_framework(case)),
+        format_ns(alike.took_ns), "gaps", gain_of="this run",
+    )  # fmt: skip
+
+
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "recompilation": _recompilation_hit,
     "slow first iteration": _slow_start_hit,
+    "earlier work": _earlier_work_hit,
     "periodic iteration": _periodic_slow_iteration_hit,
     "slow iteration": _slow_iteration_hit,
 }

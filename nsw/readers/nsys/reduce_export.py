@@ -8,7 +8,8 @@ Left out: what is above a sample's function in its call chain, the capture's own
 entries, names that no kept row uses, and the columns that no table of nsw has.
 
 In the large tables a row has the values of many: of each column what differs from the row before, or from the start,
-the lowest byte of all first. That is a third to a half of what rows compress to.
+the lowest byte of all first. That is a third to a half of what rows compress to. A range's own text becomes one of
+StringIds, with a number below zero.
 """
 
 # Python 3.6 must run it; what SQL is made of is quoted
@@ -20,7 +21,7 @@ import sqlite3
 import sys
 from array import array
 from itertools import chain
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, List, Sequence, Tuple
 from urllib.parse import quote
 
 _TIMED = ("start", "end")
@@ -70,7 +71,8 @@ READ_COLUMNS = {
 # the large tables, if they hold integers alone; the declared type of their columns then
 PACKED_TABLES = frozenset((
     "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
-    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "SCHED_EVENTS", "GPU_METRICS",
+    "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS",
+    "GPU_METRICS",
 ))  # fmt: skip
 PACKED = "PACKED"
 RISING = frozenset(("start", "correlationId", "timestamp", "rawTimestamp"))  # columns of which differences are kept
@@ -81,6 +83,8 @@ _NAMES = frozenset(("demangledName", "shortName", "mangledName", "nameId", "text
 # the environment's other entries are the user's own affair, and may hold secrets
 _ENVIRONMENT = ("NvDriverVersion", "Hostname", "OsDescription", "CpuDescription", "CudaDriverVersion")
 _STRINGS = "StringIds"
+_TEXT = "text"  # a column of texts in a table of integers
+_OWN_TEXT = "rowid - 2147483648"  # their ids: below all others, in order of first sight, as the readers number them
 
 
 def reduce_export(export: str, out: str) -> Tuple[int, int]:
@@ -150,6 +154,7 @@ def _copy_reduced(export: str, small: str) -> None:
             "ATTACH ? AS full", ("file:" + quote(os.fsencode(os.path.abspath(export))) + "?mode=ro&immutable=1",)
         )
         db.execute("BEGIN")
+        db.execute("CREATE TEMP TABLE texts (value UNIQUE)")
         for table, columns in tables:
             _copy_table(db, table, columns)
         _copy_strings(db, tables)
@@ -193,31 +198,44 @@ def _columns_to_read(table: str) -> Sequence[str]:
 
 
 def _copy_table(db: sqlite3.Connection, table: str, columns: Columns) -> None:
-    if table in PACKED_TABLES and _holds_integers(db, table, columns):
-        _pack_table(db, table, [name for name, _, _ in columns])
+    names = [name for name, _, _ in columns]
+    if table in PACKED_TABLES and _holds_integers(db, table, names):
+        _pack_table(db, table, names)
         return
     _create_table(db, table, columns)
     if table == _STRINGS:
         return  # once it is known which of them are used
-    names = ", ".join(_quote_name(name) for name, _, _ in columns)
     # the order of rows counts, and an index would give another
-    copy = "INSERT INTO main.{0} SELECT {1} FROM full.{0} NOT INDEXED".format(_quote_name(table), names)
-    if table == "SAMPLING_CALLCHAINS" and "stackDepth" in [name for name, _, _ in columns]:
+    copy = "INSERT INTO main.{0} SELECT {1} FROM full.{0} NOT INDEXED".format(
+        _quote_name(table), ", ".join(map(_quote_name, names))
+    )
+    if table == "SAMPLING_CALLCHAINS" and "stackDepth" in names:
         db.execute(copy + " WHERE stackDepth = 0")
-    elif table == "TARGET_INFO_SYSTEM_ENV" and "name" in [name for name, _, _ in columns]:
+    elif table == "TARGET_INFO_SYSTEM_ENV" and "name" in names:
         db.execute(copy + " WHERE name IN (" + ", ".join("?" * len(_ENVIRONMENT)) + ")", _ENVIRONMENT)
     else:
         db.execute(copy)
 
 
-def _holds_integers(db: sqlite3.Connection, table: str, columns: Columns) -> bool:
-    tests = " OR ".join("typeof(" + _quote_name(name) + ") NOT IN ('integer', 'null')" for name, _, _ in columns)
-    return not db.execute("SELECT 1 FROM full." + _quote_name(table) + " WHERE " + tests + " LIMIT 1").fetchone()
+def _holds_integers(db: sqlite3.Connection, table: str, names: Sequence[str]) -> bool:
+    """Whether a table holds integers alone, but for texts of rows that name none."""
+    tests = ["typeof(" + _quote_name(name) + ") NOT IN ('integer', 'null')" for name in names if name != _TEXT]
+    if _TEXT in names:
+        if "textId" not in names or not _has_strings(db):
+            return False
+        tests.append("typeof(text) NOT IN ('text', 'null') OR text IS NOT NULL AND textId IS NOT NULL")
+    rows = db.execute("SELECT 1 FROM full." + _quote_name(table) + " WHERE " + " OR ".join(tests) + " LIMIT 1")
+    return not rows.fetchone()
 
 
 def _pack_table(db: sqlite3.Connection, table: str, names: Sequence[str]) -> None:
+    expressions = {name: _quote_name(name) for name in names if name != _TEXT}
+    if _TEXT in names:
+        db.execute(f"INSERT OR IGNORE INTO texts SELECT text FROM full.{table} WHERE text IS NOT NULL")
+        expressions["textId"] = f"ifnull(textId, (SELECT {_OWN_TEXT} FROM texts WHERE value = text))"
+    names = list(expressions)
     _create_table(db, table, [(name, PACKED, False) for name in names])
-    values = ", ".join(f"ifnull({_quote_name(name)}, {_NULL})" for name in names)
+    values = ", ".join(f"ifnull({expression}, {_NULL})" for expression in expressions.values())
     rows = db.execute("SELECT " + values + " FROM full." + table + " NOT INDEXED")
     insert = "INSERT INTO main." + table + " VALUES (" + ", ".join("?" * len(names)) + ")"
     for block in iter(lambda: rows.fetchmany(_ROWS), []):
@@ -251,9 +269,7 @@ def _declared_type(kind: str) -> str:
 
 def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]]) -> None:
     """The texts that a kept row names."""
-    strings: Dict[str, Columns] = dict(tables)
-    column_names = [name for name, _, _ in strings.get(_STRINGS, [])]
-    if not {"id", "value"} <= set(column_names):
+    if not _has_strings(db):
         return
     uses = [
         "SELECT DISTINCT {0} FROM {1}.{2} WHERE typeof({0}) = 'integer'".format(
@@ -266,10 +282,13 @@ def _copy_strings(db: sqlite3.Connection, tables: Sequence[Tuple[str, Columns]])
     db.execute("CREATE TEMP TABLE used (id INTEGER PRIMARY KEY)")
     for use in uses:
         db.execute("INSERT OR IGNORE INTO used " + use)
-    names = ", ".join(map(_quote_name, column_names))
-    db.execute(
-        f"INSERT INTO main.{_STRINGS} SELECT {names} FROM full.{_STRINGS} NOT INDEXED WHERE id IN (SELECT id FROM used)"
-    )
+    insert = f"INSERT INTO main.{_STRINGS} (id, value) SELECT "
+    db.execute(insert + f"id, value FROM full.{_STRINGS} NOT INDEXED WHERE id IN (SELECT id FROM used)")
+    db.execute(insert + _OWN_TEXT + ", value FROM texts")
+
+
+def _has_strings(db: sqlite3.Connection) -> bool:
+    return {"id", "value"} <= {name for _, name, *_ in db.execute(f"PRAGMA full.table_info({_STRINGS})")}
 
 
 def _quote_name(name: str) -> str:

@@ -15,9 +15,9 @@ from nsw.readers.timeline.statistics import IntArray
 
 CALL_KINDS: Final = (
     "launch", "synchronise", "copy", "allocate", "load", "other", "read", "write", "open", "lock", "receive",
-    "spawn",
+    "spawn", "poll",
 )  # fmt: skip
-LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE, SPAWN = range(len(CALL_KINDS))
+LAUNCH, SYNCHRONISE, COPY, ALLOCATE, LOAD, OTHER, READ, WRITE, OPEN, LOCK, RECEIVE, SPAWN, POLL = range(len(CALL_KINDS))
 
 
 def call_kinds(names: Sequence[str], *, of_system: bool = False) -> Any:

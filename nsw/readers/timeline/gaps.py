@@ -8,7 +8,7 @@ Beside a page of unified memory that moves it belongs to the page fault, of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from nsw.readers.timeline.calls import (
     LOCK,
     OPEN,
     OTHER,
+    POLL,
     READ,
     RECEIVE,
     SPAWN,
@@ -52,16 +53,21 @@ __all__ = ["USE_TABLES", "use_tables", "usual_stretches"]
 
 USE_TABLES: Final = ("gaps", "host_copies", "gpu_use", "collectives")
 
-SLOW: Final = "slow"  # the phase of gaps of slow iterations
+SLOW, EARLIER = "slow", "earlier"  # phases of gaps: of slow iterations; of their work before the steady state
 
 COPY_WAYS: Final = ("to the GPU", "from the GPU", "on the GPU")
-WAYS_OF_GAPS: Final = ("queued", "launch", "synchronise", "value", "copy", "allocate", "load", "migration", "input")
+WAYS_OF_GAPS: Final = (
+    "queued", "launch", "synchronise", "value", "copy", "allocate", "load", "migration", "input", "spawn",
+)  # fmt: skip
 (
-    QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD, BY_MIGRATION, BY_INPUT,
+    QUEUED, BY_LAUNCH, BY_WAIT, BY_VALUE, BY_COPY, BY_ALLOCATION, BY_LOAD, BY_MIGRATION, BY_INPUT, BY_SPAWN,
 ) = range(len(WAYS_OF_GAPS))  # fmt: skip
 LENGTHS: Final = ("short", "middle", "long")
 # bounds of lengths: the price of launches; a framework, a wait; the host's own work
 SHORT_NS, LONG_NS = 20_000, 500_000
+_FEWEST_ALIKE: Final = 10  # long gaps between operations of the same kinds and sizes: a row of their own
+_BYTES_BITS: Final = 48  # more bytes than a copy has
+_EARLIER: Final = 10.0  # iterations' work before the steady state that is looked at
 _CLOCKS_NS: Final = 2_000  # by which the clocks of host and GPU differ, and the GPU tells the host that it is done
 _GRAIN_NS: Final = 100  # of a recording: no operation begins sooner behind another for which it waits
 _PAGES: Final = 256 << 10  # bytes that a page fault moves at most; a prefetch moves 2 MiB at once
@@ -76,6 +82,7 @@ _SLOW, _SLOWER_NS = 1.3, 20_000  # an iteration that is slower than the usual on
 _MANY_TIMES: Final = 10.0  # times the usual iteration, from which two slow ones are more than chance
 _AT_MOST: Final = 2.0  # times what the median slow iteration takes longer, that each of them counts
 _FEWEST_SLOW: Final = 3
+_EVEN: Final = 0.5  # of what the slow ones take longer: so much less than the median a tenth of all take
 _REGULAR: Final = 0.8  # of the distances between slow iterations
 _FEW_BLOCKS: Final = 32  # fewer than a quarter of the SMs of any GPU of a data centre
 _COMPILES_NS: Final = 50_000_000  # a gap with a module loaded in it: libraries load in ms, compilers take longer
@@ -105,10 +112,15 @@ def use_tables(timelines: Sequence[Timeline]) -> dict[str, list[Row]]:
             slow = None if timeline.phased is None else _slow_stretches(timeline.phased)
             slow_gaps = [] if slow is None else _gap_rows(work, busy, slow, timeline.calls, of_longest=_OF_LONGEST)
             tables["gaps"] += [shared | {"phase": SLOW} | row for row in slow_gaps]
+            use = _use_row(work, busy, stretches, timeline)
+            if timeline.phased is not None and use.get("earlier_ns"):
+                until = timeline.phased.edges[timeline.phased.warmup :][:1]
+                earlier_gaps = _gap_rows(work, busy, (until - int(use["earlier_ns"]), until), timeline.calls)
+                tables["gaps"] += [shared | {"phase": EARLIER} | row for row in earlier_gaps if row["length"] == "long"]
             for name, rows in (
                 ("gaps", _gap_rows(work, busy, stretches, timeline.calls)),
                 ("host_copies", _copy_rows(work, stretches)),
-                ("gpu_use", [_use_row(work, busy, stretches, timeline)]),
+                ("gpu_use", [use]),
                 ("collectives", _collective_rows(work, busy, timeline.phased)),
             ):  # fmt: skip
                 tables[name] += [(shared if name == "collectives" else in_phase) | row for row in rows]
@@ -179,7 +191,7 @@ def _gap_rows(
     *,
     of_longest: float = 0.0,
 ) -> list[Row]:
-    """The gaps between a GPU's operations, one row a cause and length.
+    """The gaps between a GPU's operations, one row a cause and length; of long ones also what lies before and behind.
 
     Args:
         work: The operations of one GPU, in order of their start.
@@ -191,6 +203,7 @@ def _gap_rows(
     least_ns = of_longest * _longest_gaps(work, busy, stretches) if of_longest else None
     lengths: dict[int, list[IntArray]] = {}
     sums: dict[int, dict[str, int]] = {}
+    long_gaps: list[tuple[IntArray, dict[str, Any]]] = []  # cause and neighbours, a row each, and the columns
     last = 0  # the operation that ends last so far
     for rows in row_slices(len(work.start) - 1):
         begin = busy.reach(rows)
@@ -202,19 +215,69 @@ def _gap_rows(
             number = np.searchsorted(stretches[0], begin[gap], "right") - 1
             gap = gap[work.start[gap + rows.start + 1] - begin[gap] >= least_ns[number]]
         codes, columns = _gap_causes(work, before[gap], gap + rows.start + 1, calls)
-        for code in np.flatnonzero(np.bincount(codes)).tolist():
+        is_long = codes % len(LENGTHS) == len(LENGTHS) - 1
+        if is_long.any():
+            sides = (_operation_keys(work, side) for side in (before[gap][is_long], gap[is_long] + rows.start + 1))
+            keys = np.stack([codes[is_long], *sides], axis=1)
+            long_gaps.append((keys, {name: values[is_long].astype(np.int64) for name, values in columns.items()}))
+        for code in np.flatnonzero(np.bincount(codes[~is_long])).tolist():
             mine = codes == code
             lengths.setdefault(code, []).append(narrowest_copy(columns["total_ns"][mine]))
             so_far = sums.setdefault(code, dict.fromkeys(columns, 0))
             sums[code] = {name: so_far[name] + int(values[mine].sum()) for name, values in columns.items()}
+    rows_of_short = [_gap_row(code, np.concatenate(lengths[code]), sums[code]) for code in sorted(lengths)]
+    return rows_of_short + _long_gap_rows(long_gaps)
+
+
+def _gap_row(code: int, lengths: IntArray, sums: Mapping[str, int]) -> Row:
+    """A row of table gaps."""
+    return {
+        "cause": WAYS_OF_GAPS[code // len(LENGTHS)], "length": LENGTHS[code % len(LENGTHS)],
+        "gaps": len(lengths), "med_ns": float(np.median(lengths)), "max_ns": float(lengths.max()),
+    } | {name: float(value) if name.endswith("_ns") else value for name, value in sums.items()}  # fmt: skip
+
+
+def _long_gap_rows(parts: Sequence[tuple[IntArray, dict[str, Any]]]) -> list[Row]:
+    """Long gaps, a row a cause and kinds of the operations before and behind; with their sizes where many are alike."""
+    if not parts:
+        return []
+    keys = np.concatenate([keys for keys, _ in parts])
+    columns = {name: np.concatenate([part[name] for _, part in parts]) for name in parts[0][1]}
+    _, group, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
+    few = counts[group.ravel()] < _FEWEST_ALIKE
+    keys[few, 1:] |= (1 << _BYTES_BITS) - 1  # no size
+    order = np.lexsort(keys.T[::-1])
+    first = np.flatnonzero(_starts_new_group(*keys[order].T))
+    sums = {name: np.add.reduceat(values[order], first).tolist() for name, values in columns.items()}
+    lengths = np.split(columns["total_ns"][order], first[1:])
     return [
-        {
-            "cause": WAYS_OF_GAPS[code // len(LENGTHS)], "length": LENGTHS[code % len(LENGTHS)],
-            "gaps": sum(map(len, lengths[code])), "med_ns": float(np.median(np.concatenate(lengths[code]))),
-            "max_ns": float(max(each.max() for each in lengths[code])),
-        } | {name: float(value) if name.endswith("_ns") else value for name, value in sums[code].items()}
-        for code in sorted(lengths)
+        _gap_row(code, lengths[number], {name: values[number] for name, values in sums.items()})
+        | _neighbour_columns("before", before) | _neighbour_columns("behind", behind)
+        for number, (code, before, behind) in enumerate(keys[order[first]].tolist())
     ]  # fmt: skip
+
+
+def _operation_keys(work: Operations, rows: IntArray) -> IntArray:
+    """What these operations are as integers: of copies the way, the host's memory and, in the last bits, the bytes."""
+    way, memory, size = (
+        np.full(len(rows), -1) if column is None else column[rows].astype(np.int64)
+        for column in (work.way, work.memory, work.size)
+    )
+    is_copy = way >= 0
+    kind = np.where(is_copy, 2 + way * (len(MEMORIES) + 1) + memory + 1, work.category[rows] == MEMORY)
+    return kind << _BYTES_BITS | np.where(is_copy & (size >= 0), size, (1 << _BYTES_BITS) - 1)
+
+
+def _neighbour_columns(side: str, key: int) -> Row:
+    """The columns of one side of a gap, of a key of `_operation_keys`."""
+    kind, size = key >> _BYTES_BITS, key & (1 << _BYTES_BITS) - 1
+    if kind < 2:
+        return {side: ("kernel", "memset")[kind], f"{side}_bytes": None}
+    way, memory = divmod(kind - 2, len(MEMORIES) + 1)
+    return {
+        side: f"copy {COPY_WAYS[way]}{f', {MEMORIES[memory - 1]}' if memory else ''}",
+        f"{side}_bytes": None if size + 1 == 1 << _BYTES_BITS else size,
+    }
 
 
 def _gap_causes(
@@ -254,12 +317,15 @@ def _gap_causes(
         cause[host_late & ended] = BY_WAIT
         cause[host_late & copying] = BY_COPY
         cause[host_late & (to_host | (value & (ended | blocked))) & ~(value & to_host & copying)] = BY_VALUE
-        cause[host_late & to_gpu & ~results & (took[RECEIVE] > 0) & (length >= LONG_NS)] = BY_INPUT
+        input_late = host_late & to_gpu & ~results & (length >= LONG_NS)
+        cause[input_late & (took[RECEIVE] > 0)] = BY_INPUT
+        cause[input_late & (took[SPAWN] >= _PART * length)] = BY_SPAWN
         cause[took[ALLOCATE] >= _PART * length] = BY_ALLOCATION
         cause[took[LOAD] >= _PART * length] = BY_LOAD
         columns |= {
             "launch_ns": took[LAUNCH], "cuda_ns": time_in(*range(OTHER + 1)),
-            "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN], "lock_ns": took[LOCK],
+            "poll_ns": took[POLL], "read_ns": took[READ], "write_ns": took[WRITE], "open_ns": took[OPEN],
+            "lock_ns": took[LOCK],
             "writing": took[WRITE] > 0, "opening": took[OPEN] > 0,
         }  # fmt: skip
     cause[_are_page_migrations(work, before) | _are_page_migrations(work, behind)] = BY_MIGRATION
@@ -285,7 +351,10 @@ def _are_page_migrations(work: Operations, chosen: Any) -> Any:
 
 def _copy_rows(work: Operations, stretches: tuple[IntArray, IntArray]) -> list[Row]:
     """The copies of a GPU, one row a direction and kind of the host's memory."""
-    copies = np.flatnonzero((work.detail("way") >= 0) & _is_in_stretches(work.start, stretches))
+    if work.way is None or work.memory is None:
+        return []
+    copies = np.flatnonzero(work.way >= 0)
+    copies = copies[_is_in_stretches(work.start[copies], stretches)]
     if not len(copies):
         return []
     kernels = work.category != MEMORY
@@ -361,7 +430,34 @@ def _use_row(work: Operations, busy: Covered, stretches: tuple[IntArray, IntArra
         edges = phases.edges[phases.warmup :]  # slow iterations too
         computes = (work.category == KERNEL) & _is_in_stretches(work.start, (edges[:1], edges[-1:]))
         row["delayed_pct"] = _delayed_kernels_pct(work, np.flatnonzero(computes)[:_LOOKED_AT], edges)
-    return row | (_slow_period(phases, work, busy, calls) | _host_pace(phases, calls) if phases is not None else {})
+    if phases is None:
+        return row
+    earlier = _earlier_work(work, busy, phases, calls)
+    return row | earlier | _slow_period(phases, work, busy, calls) | _host_pace(phases, calls)
+
+
+def _earlier_work(work: Operations, busy: Covered, phases: Phased, calls: Calls | None) -> Row:
+    """The iterations' work before the steady state, by the kernel that takes most of it: how much, and for how long."""
+    first, last = int(phases.edges[phases.warmup]), int(phases.edges[-1])
+    if work.kernel is None or calls is None:
+        return {}
+    kernels = np.flatnonzero(work.category == KERNEL)
+    kernel, start = work.kernel[kernels], work.start[kernels]
+    steady = (start >= first) & (start < last)
+    if not steady.any():
+        return {}
+    names, number = np.unique(kernel[steady], return_inverse=True)
+    largest = names[np.argmax(np.bincount(number.ravel(), work.duration[kernels][steady]))]
+    earlier = start[(kernel == largest) & (start < first)]
+    count = len(earlier) * (len(phases.durations) - phases.warmup) / int((kernel[steady] == largest).sum())
+    if count < _EARLIER:
+        return {}
+    stretch = np.array([earlier.min()]), np.array([first])
+    loads, _, load_ns = _compile_gaps(work, busy, stretch, calls)
+    return {
+        "earlier_iterations": count, "earlier_ns": float(first - stretch[0][0]), "earlier_loads": loads,
+        "earlier_load_ns": load_ns,
+    }  # fmt: skip
 
 
 def _delayed_kernels_pct(work: Operations, rows: IntArray, iterations: IntArray) -> float:
@@ -458,6 +554,8 @@ def _slow_iterations(durations: IntArray) -> tuple[Any, int | None]:
         slow = others
     if slow.sum() < fewest or 2 * slow.sum() >= len(slow) or np.flatnonzero(slow)[-1] < len(slow) // 2:
         return None, None  # those of the first half alone are its start
+    if period is None and usual - np.quantile(durations, 0.1) >= _EVEN * np.median(excess[slow]):
+        return None, None  # others are as much shorter: iterations of many lengths
     return slow, period
 
 
@@ -475,7 +573,10 @@ def _slow_period(phases: Phased, work: Operations, busy: Covered, calls: Calls |
     if slow is None:
         return {}
     rest = ~slow
-    operations = np.sum([one.operations[phases.warmup :] for one in phases.gpus], axis=0)
+    operations, copies = (
+        np.sum([getattr(one, column)[phases.warmup :] for one in phases.gpus], axis=0)
+        for column in ("operations", "memory")
+    )
     host: Row = {}
     if calls is not None:
         edges = phases.edges[phases.warmup :]
@@ -488,6 +589,7 @@ def _slow_period(phases: Phased, work: Operations, busy: Covered, calls: Calls |
         "period": period, "slow": int(slow.sum()),
         "slower_ns": slower_ns,
         "slower_gpu_ns": max(float(np.median(gpu[slow]) - np.median(gpu[rest])), 0.0),
+        "slower_copy_ns": max(float(np.median(copies[slow]) - np.median(copies[rest])), 0.0),
         "slower_operations": max(int(np.median(operations[slow]) - np.median(operations[rest])), 0),
         # the first of them may compile too, which does not come again
         "slower_pct": 100 * float(np.minimum(excess, _AT_MOST * slower_ns).sum() / durations.sum()),

@@ -174,7 +174,7 @@ class SqliteSource:
         return None if found == "ok" else str(found).splitlines()[-1]
 
     def _batches(self, table: str, select: str, names: list[str]) -> Iterator[export.Batch]:
-        if table in PACKED_TABLES and export.TEXT not in names and self._is_packed(table):
+        if table in PACKED_TABLES and self._is_packed(table):
             yield from self._packed_batches(table, names)
             return
         done = 0
