@@ -57,7 +57,7 @@ _OF_ANSWER: Final = {
     "results": "anything measured",
     "stragglers": "timelines of four ranks or more that meet in collectives",
 }  # tables computed of an answer, and what they need
-_GAPS_OF_CAUSE: Final = {"data-loader": "input"}  # the rows that prove a finding
+_GAPS_OF_CAUSE: Final = {"data-loader": ("input", "spawn")}  # the rows that prove a finding
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
 _STDIN: Final = "<stdin>"
@@ -467,8 +467,10 @@ def _show_answer(reports: _Reports) -> None:
                 tables |= {"stragglers"} if case in summary.by_id and summary.by_id[case].stragglers else set()
                 chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
                 if isinstance(block, Finding) and (gaps := _GAPS_OF_CAUSE.get(block.cause or "")) and "gaps" in names:
-                    rows = full_rows("gaps", report.tables.get("gaps", []))
-                    chosen = f" --table gaps --where cause={gaps}" if any(r["cause"] == gaps for r in rows) else chosen
+                    causes = [row["cause"] for row in full_rows("gaps", report.tables.get("gaps", []))]
+                    if named := [cause for cause in gaps if cause in causes]:
+                        test = f"cause={named[0]}" if len(named) == 1 else f"cause~{'|'.join(named)}"
+                        chosen = f" --table gaps --where {shlex.quote(test)}"
                 if isinstance(block, Finding) and "iterations" in tables and case in summary.by_id:
                     chosen = _slow_iterations_options(summary.by_id[case], block.cause) or chosen
                 if chosen:
