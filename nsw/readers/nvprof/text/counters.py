@@ -27,6 +27,22 @@ from nsw.readers.nvprof.text.summaries import name_without_correlation
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.quantities import number, parse_integer, size_factor, split_unit
 
+__all__ = [
+    "DAMAGED",
+    "HEADER",
+    "KERNEL",
+    "UNITS_NAME",
+    "UNITS_SIGN",
+    "MetricTable",
+    "add_metric",
+    "add_units",
+    "add_value",
+    "are_of_one_kind",
+    "event_table",
+    "metric_value",
+]
+
+
 _LEVEL: Final = re.compile(r"([A-Za-z]+) \((\d{1,3})\)\Z")
 _LONGEST_UNIT: Final = 12
 _REMEMBERED: Final = 16384
@@ -174,6 +190,7 @@ _NAME = re.compile(r"[a-z_]\w*\Z")  # as all of nvprof's: what begins otherwise 
 KERNEL = re.compile(r"\s*Kernel:\s(.*\S)\s*\Z")
 _DEVICE = re.compile(r'(?:==\d+==|={8})?\s*Device "([^"]*)"\s*\Z')
 _SIGNATURE = re.compile(r"\s+\S.*\([^()]*\)(?: \[\d+\])?\s*\Z")  # of a kernel whose line lost its "Kernel:"
+_MOST_CONTINUATIONS = 8
 DAMAGED = "a row of metrics is cut short or damaged"
 
 
@@ -190,6 +207,7 @@ class MetricTable:
         self._described = header["described"] is not None
         self._values = 3 if header["total"] is None else 4
         self._kernel, stream.kernel = stream.kernel, None
+        self._open_name = 0  # continuation lines that the kernel's name may still have
         self._seen: set[str] = set()  # metrics of this kernel
         self.number = number
         self.rows = 0
@@ -205,6 +223,7 @@ class MetricTable:
         if self._kernel is None:
             self._stream.sink.fault("a metric without its kernel", number)
             return True
+        self._open_name = 0
         calls, name, description, values = cells
         if not are_of_one_kind(values[:3]):
             self._stream.sink.fault(DAMAGED, number)
@@ -246,7 +265,10 @@ class MetricTable:
             return True
         if kernel := KERNEL.match(text):
             self._seen.clear()
-            self._kernel = kernel[1]
+            self._kernel, self._open_name = kernel[1], _MOST_CONTINUATIONS
+            return True
+        if text.strip() == "Kernel:":
+            self._kernel, self._open_name = None, 0
             return True
         return self._take_rest(number, text)
 
@@ -261,9 +283,16 @@ class MetricTable:
         if self._looks_like_a_row(text):
             self._stream.sink.fault(DAMAGED, number)
             return True
-        if _SIGNATURE.match(text):
+        if not self._open_name and _SIGNATURE.match(text):
             self._kernel = None  # what follows is of another kernel, perhaps of this one
-        return False
+        name = self._kernel
+        if not self._open_name or name is None or not text.strip() or text.startswith("="):
+            return False
+        if name.count("(") <= name.count(")") and name.count("<") <= name.count(">"):
+            return False
+        self._open_name -= 1
+        self._kernel = name + text.rstrip()
+        return True
 
 
 _HEADER: Final = re.compile(r"\s*Invocations\s+Avg\s+Min\s+Max\s+Event Name\s*\Z")

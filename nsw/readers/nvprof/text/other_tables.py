@@ -19,6 +19,21 @@ from nsw.readers.text.quantities import Quantity, duration, number, parse_intege
 if TYPE_CHECKING:
     from nsw.readers.nvprof.text.state import RowTaker, Sink, Stream
 
+__all__ = [
+    "HEADER",
+    "LISTING",
+    "TITLES",
+    "MemoryTable",
+    "PassedOver",
+    "add_fact",
+    "add_memory_row",
+    "is_lone_total",
+    "misplaced_count",
+    "note_unread_section",
+    "section_table",
+    "size_of",
+]
+
 
 HEADER = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*\Z")
 FACT = re.compile(r"\s*Total (?P<what>[A-Za-z][A-Za-z ]{2,40}?):\s*(?P<count>\d{1,18})\s*\Z")

@@ -9,16 +9,19 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
-from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from nsw.readers.messages import problem_of_known_message
-from nsw.readers.model import Report
 from nsw.readers.nvprof.vocabulary import Columns, split_device
 from nsw.readers.text.lines import CONTROL, delimited_cells, line_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from nsw.readers.model import Report
 
 __all__ = ["AGAIN", "Line", "RowTaker", "Sink", "Stream", "cells_of", "clean_line", "read_lines"]
 

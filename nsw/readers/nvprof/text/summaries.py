@@ -9,7 +9,6 @@ NVTX ranges of CUDA 5 to 7 have a line of their own, above the GPU work of the r
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -20,7 +19,25 @@ from nsw.readers.text.quantities import Quantity, duration, parse_integer, perce
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsw.readers.nvprof.text.state import Sink, Stream
+
+__all__ = [
+    "API",
+    "HEADER",
+    "ROW",
+    "SECTIONS",
+    "TIME",
+    "Figures",
+    "SummaryTable",
+    "add_openacc",
+    "add_summary_row",
+    "calls_of",
+    "figures_of",
+    "nvtx_name",
+    "take_old_range",
+]
 
 
 Figures: TypeAlias = "tuple[int | float | None, ...]"  # in the order of `_FIGURES`

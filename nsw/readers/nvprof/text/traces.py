@@ -9,7 +9,6 @@ own, with --print-api-trace the calls of the CUDA API are between the operations
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
@@ -23,6 +22,8 @@ from nsw.readers.text.quantities import TIME_UNITS, parse_integer, rate, size, s
 from nsw.tables.names import api_name_without_version, gpu_operation_kind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from nsw.readers.nvprof.text.state import Sink, Stream
 
 __all__ = ["COUNTER_HEADER", "HEADER", "TraceColumns", "TraceTable"]
@@ -83,12 +84,17 @@ class Asides:
         if took[0] is None:
             return False
         sums = self._openacc.setdefault(tuple(origin.items()), {})
-        entry = sums.setdefault(name, _Sum(0, 0.0, 0.0, took, took))
+        entry = sums.get(name)
+        if entry is None:
+            sums[name] = _Sum(1, took[0], took[1] or 0.0, took, took)
+            return True
         entry.calls += 1
         entry.total += took[0]
         entry.half += took[1] or 0.0
-        entry.minimum = min(entry.minimum, took, key=_nanoseconds)
-        entry.maximum = max(entry.maximum, took, key=_nanoseconds)
+        entry.minimum, entry.maximum = (
+            min(entry.minimum, took, key=_nanoseconds),
+            max(entry.maximum, took, key=_nanoseconds),
+        )
         return True
 
     def __call__(self) -> None:
@@ -189,10 +195,13 @@ class TraceColumns:
         if (table := self._tables.get(alike.kind)) is not None:
             moved: tuple[float | None, ...] = ()
             if alike.kind == "work":
-                # of other events than copies it is an address, a count
-                size_column = "unified" if alike.is_copy and self._cell_of(cells, "unified") else "bytes"
-                moved_bytes = self._read_cell(_byte_size, cells, size_column)
-                moved = moved_bytes + self._read_cell(_byte_rate, cells, "bytes_per_s")
+                is_unified = alike.is_copy and self._cell_of(
+                    cells, "unified"
+                )  # of other events it is an address, a count
+                size_column = "unified" if is_unified else "bytes"
+                moved = self._read_cell(_byte_size, cells, size_column) + self._read_cell(
+                    _byte_rate, cells, "bytes_per_s"
+                )
             own_cells = (*start, *self._read_cell(_took, cells, "duration"), correlation, *moved)
             table.append((*self._stream.origin_values(), *alike.shared), own_cells)
         if self._metrics and alike.kind == "work":
