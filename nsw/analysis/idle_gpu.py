@@ -26,6 +26,7 @@ _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep b
 _FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time
 _MOSTLY_IDLE_PCT: Final = 50.0  # busy
 # times the median iteration, between which the mean one is as long: more with pauses, less where streams take turns
+_NEARLY_ALL: Final = 0.95  # of the copies
 _USUAL: Final = (0.87, 1.5)
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like
@@ -307,13 +308,14 @@ def _most_idle_gpu_of_run(
     is_mean = mean_ns > _USUAL[1] * iteration_ns or 0 < shortest_ns < _USUAL[0] * iteration_ns
     if use and is_mean:
         busy_pct, iteration_ns = 100 * use["busy_ns"] / use["span_ns"], mean_ns
+    copies = _copies_of_gpu(least, tables["host_copies"], count)
     return IdleGpu(
         is_iteration=True,
         busy_pct=busy_pct,
         med_ns=iteration_ns,
         operations=use["operations"] / count if use and is_mean else least["med_gpu_ops"],
-        gaps=_gaps_of_gpu(least, tables["gaps"], count),
-        copies=_copies_of_gpu(least, tables["host_copies"], count),
+        gaps=_with_copies_as_launches(_gaps_of_gpu(least, tables["gaps"], count), copies),
+        copies=copies,
         use=_use_per_iteration(use, count) if use else {},
         calls=calls,
         processes=len({process_key(row) for row in rows}),
@@ -351,6 +353,14 @@ def _gaps_of_gpu(gpu: Row, rows: Iterable[Row], count: float, phase: str | None 
         if _is_same_gpu(row, gpu) and (row.get("phase") if row.get("phase") in APART else None) == phase
     ]
     return tuple(part for gap in gaps for part in _without_work_of_host(gap))
+
+
+def _with_copies_as_launches(gaps: tuple[Gaps, ...], copies: Sequence[Copies]) -> tuple[Gaps, ...]:
+    """The gaps; before copies on the GPU, for which no host waits, they are those of any launch."""
+    on_gpu = sum(copy.calls for copy in copies if copy.direction == "on the GPU")
+    if on_gpu < _NEARLY_ALL * sum(copy.calls for copy in copies):
+        return gaps
+    return tuple(replace(gap, cause="launch") if gap.cause == "copy" and gap.length != "long" else gap for gap in gaps)
 
 
 def _sides_of(row: Row) -> Sides | None:

@@ -74,6 +74,7 @@ _OF_THIS_RUN: Final = "nvtx_summary"  # the table of hits whose gain is of this 
 _OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
 _LATE_INPUT_PCT: Final = 25.0  # of the time: waiting for input that decides how fast a program is
 _COMPILES: Final = frozenset({"slow-first-iteration", "recompilation"})
+_MUCH_COMPILED_PCT: Final = 40.0  # of the run, or of the time that is counted
 _PART_OF_RUN: Final = 0.1  # of the long gaps that no share is of, below which the rest is little of the run
 _SMALL: Final = 0.03  # of the largest gain, below which another finding distracts from it
 _LITTLE: Final = 0.2  # of the largest gain, likewise where it is little of the time
@@ -153,7 +154,7 @@ def _drop_hits_of_little_time(case: CaseSummary, hits: Sequence[Hit]) -> list[Hi
     """The hits; beside what is compiled none of the rest, where that is a small part of the run."""
     idle = case.idle_gpu
     is_little = idle is not None and idle.med_ns < _PART_OF_RUN * idle.left_out_ns
-    compiled = [hit for hit in hits if hit.cause in _COMPILES]
+    compiled = [hit for hit in hits if hit.cause in _COMPILES and hit.gain_pct >= _MUCH_COMPILED_PCT]
     return compiled if compiled and is_little else [*hits]
 
 

@@ -285,7 +285,10 @@ def _compilation_hit(case: CaseSummary, _: Context) -> Hit | None:
     if apart:
         advice = f"Put operations that are compiled one by one (jit__...) into one jitted function. {advice}"
     if again:
-        advice = f"Pad to few shapes what is compiled several times (a last, smaller batch). {advice}"
+        advice = (
+            "What is compiled several times differs in shapes or static arguments: pad to few shapes (a last, smaller"
+            f" batch), or trace the arguments. {advice}"
+        )
     return Hit(
         "slow-first-iteration", case.id, share, f"compiles {format_ns(compiled_ns)}", "keep compiled programs",
         fact, advice, f"{share:.0f} %", "nvtx_summary",
