@@ -208,7 +208,7 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
         start = [part("setup", "assign", took), part("setup", "move", 5 * MS)]
         blocks, _ = paused(phases=[phase_row("setup", 200 * MS, busy=80 * MS), steady], around=start)
         text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
-        assert ("(GPU busy 80 ms, 50 % of that assign)" in text) == is_named
+        assert ("(GPU busy 80 ms, 50 % of that assign)" in text) == ("assign" in text) == is_named
     (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 50 * MS), steady])
     assert "234 ms" not in headline.text
     (seven_tenths, *_), _ = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 100 * MS), steady])
@@ -739,7 +739,7 @@ def test_as_many_copies_of_one_size_each_way_may_be_of_data_that_can_stay_on_the
     numbers = {"busy": 98.0, "busy_ns": 4 * MS, "computing_ns": 2 * MS, "kernel_ns": 2 * MS}
     assert says in explained(copies=[to_gpu, back], **numbers)[0]
     other_size = copies("from the GPU", memory="pageable", calls=2, each=MS, size=12e6)
-    tiny = [copies(way, memory="pageable", calls=2, each=MS, size=1024.0) for way in ("to the GPU", "from the GPU")]
+    tiny = [copy | {"med_bytes": 1024.0} for copy in (to_gpu, back)]  # among few large ones
     for alone in (tiny, [to_gpu], [to_gpu, copies("from the GPU", memory="pageable", calls=3, each=0.6 * MS)],
                   [to_gpu, other_size]):  # fmt: skip
         assert "Each way" not in " ".join(explained(copies=alone, **numbers))
