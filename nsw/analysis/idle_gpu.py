@@ -25,8 +25,8 @@ BUSY_PCT: Final = 90.0  # at and above it a GPU is not called idle
 _SHARED_PCT: Final = 60.0  # of processes that may share a GPU: what they keep busy together
 _FEWEST, _FEWEST_IDLE = 3, 2  # iterations; those of a GPU that is idle most of the time
 _MOSTLY_IDLE_PCT: Final = 50.0  # busy
-# times the median iteration, between which the mean one is as long: more with pauses, less where streams take turns
 _NEARLY_ALL: Final = 0.95  # of the copies
+# times the median iteration, between which the mean one is as long: more with pauses, less where streams take turns
 _USUAL: Final = (0.87, 1.5)
 _LOADS: Final = re.compile(r"cu(?:da)?(?:ModuleLoad|LibraryLoad)")
 _EVERYWHERE: Final = 0.1  # long gaps an operation, without iterations: no pauses, but what the program is like

@@ -323,7 +323,8 @@ def _operation_text(kind: str, size: int | None) -> str:
     name, _, memory = kind.partition(", ")
     way = name.removeprefix("copy")
     towards = "to" if "from" in way else "from"
-    text = name if way == name else f"copy{f' of {size:,} bytes' if size else ''}{way}"
+    size_text = f" of {plural(size, 'byte')}" if size else ""
+    text = name if way == name else f"copy{size_text}{way}"
     return f"a {text}{f' {towards} {memory} memory' if memory else ''}"
 
 
