@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _DRIVES = frozenset({"run", "resume", "retry"})
+_EXTRA = "Got unexpected extra argument(s) ("
 _WORDS = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "it is not a whole number",
@@ -149,8 +150,8 @@ def _as_usage_error(fault: typer.TyperException) -> NswError:
     for words_of_pydantic, plain_words in _WORDS.items():
         message = message.replace(words_of_pydantic, plain_words)
     options = set() if context is None else {name for parameter in context.command.params for name in parameter.opts}
-    extra = message.removeprefix("Got unexpected extra argument(s) (").removesuffix(")")
-    if extra != message and "--case" in options:
+    if message.startswith(_EXTRA) and "--case" in options:
+        extra = message.removeprefix(_EXTRA).removesuffix(")")
         hint = f"`--case {extra}` names a case or runs of the campaign"
     if context is not None and context.info_name == "compare" and message.startswith("No such option: --case"):
         hint = (

@@ -132,6 +132,7 @@ def test_mistaken_names_have_a_hint_that_works(nsw, four, home):
         (["summarize", "--case", "1"], "did you mean a=1 or b=1?"),
         (["compare", four.name, "1", "a=2"], "did you mean a=1 or b=1?"),
         (["summarize", four.name, "a-1_b-1"], "`--case a-1_b-1` names a case"),
+        (["run", "r.yaml", "--site", "local", "--full"], "run --help` lists the options"),
         (["compare", "stencl", four.name], "did you mean 'stencil'?"),
         (["compare", "a=1", "a=2", four.name], "the campaign comes first"),
         (["compare", four.name, "e99.sqlite"], "did you mean 'e09.sqlite'?"),
