@@ -277,6 +277,17 @@ def test_stores_that_use_little_of_a_sector_are_waste_of_l2_where_l1_holds_the_l
     assert hit.gain_pct > 50
 
 
+@pytest.mark.parametrize("scattered", ["gld_efficiency", "gst_efficiency"])
+def test_uncounted_requests_are_wide_where_l1_takes_many_passes_for_each_instruction(scattered):
+    """Loads or stores that are scattered beside others that are not: passes tell which of them fill L1."""
+    binds = kernel(memory=90.0, dram=7.0, l1_throughput=90.0, l2_throughput=90.0, tex_cache_hit_rate=80.0,
+                   inst_executed=3e6, **{scattered: 6.0})  # fmt: skip
+    names = [name for name in binds.metrics if not name.startswith(("gld_trans", "gst_trans", "inst_executed_global"))]
+    uncounted = replace(binds, metrics={name: binds.metrics[name] for name in names})
+    assert hits(uncounted)["uncoalesced-access"].gain_pct > 60
+    assert not hits(replace(uncounted, metrics=uncounted.metrics | {"inst_executed": 3e7}))
+
+
 @pytest.mark.parametrize(("cause", "ill"), [(cause, ill) for cause, ill, _ in ILL])
 def test_a_cause_is_named_alone_with_its_remedy(cause, ill):
     (hit,) = hits(ill).values()
