@@ -529,6 +529,20 @@ def test_kernels_of_one_cause_are_named_together_where_each_is_worth_it_and_the_
     assert hit.fact.endswith("; likewise wide (50 %)")
 
 
+def test_kernels_that_one_remedy_cures_are_one_finding_and_those_of_libraries_another():
+    walk, record = (dram(**BOTH, dram_bytes=2048 * MB, threads=threads, share_pct=share, short_name=name)
+                    for threads, share, name in ((1e6, 30.0, "walk"), (16e6, 40.0, "record")))  # fmt: skip
+    (hit,) = hits(walk, record).values()
+    assert hit.fact.startswith("record (40 %")
+    assert hit.fact.endswith("; likewise walk (30 %)")
+    few_blocks = {"blocks": 40.0, "waves_per_sm": 0.1, "share_pct": 50.0}
+    own, librarys = (
+        kernel(**few_blocks, name=name) for name in ("k(float*)", "void at::<unnamed>::renorm<float>(T1 *)")
+    )
+    found = find_hits_by_case([case(own, librarys)])["c"]
+    assert {hit.advice for hit in found} == {causes()["too-few-blocks"].remedy(of) for of in ("cuda", "pytorch")}
+
+
 @pytest.mark.parametrize(("ill", "says"), [
     (kernel(memory=45.0, l2_throughput=45.0, **BOTH), "4 of 32 bytes of a sector used"),
     (few(occupancy_limiter="registers"), "bound by latency, only 25 % of the warps fit (registers)"),

@@ -106,6 +106,7 @@ _MUCH_PCT: Final = 10.0  # of the kernels' time, from which what binds a healthy
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
     r"cublas|cudnn|cutlass|nvjet_|xmma_|(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_|gemvx|splitKreduce|at::native|"
+    r"^void (?:at|native)::|convolve_common_engine|implicit_convolve_sgemm|elementwise_kernel_with_index|"
     r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
@@ -123,6 +124,7 @@ _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
 _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
 
 
+_CURED_ALIKE: Final = {"array-of-structures": "uncoalesced-access"}  # which counters hardly tell apart
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
 _NAMED: Final = 4  # kernels that a sentence names beside its first
@@ -366,20 +368,18 @@ def largest_remarks(kernels: Sequence[KernelRow]) -> list[tuple[KernelRow, float
 
 
 def _remarks_by_cause(kernels: Sequence[KernelRow]) -> list[list[tuple[KernelRow, float, Remark]]]:
-    """The kernels of each cause: first that of which most could be won, then those of its remedy by their shares.
+    """The kernels of each cause and remedy: first that of which most could be won, then the others by their shares.
 
     Of healthy kernels the first alone, whose figures its sentence has.
     """
-    groups: dict[str, list[tuple[KernelRow, float, Remark]]] = {}
+    groups: dict[tuple[str, bool], list[tuple[KernelRow, float, Remark]]] = {}
     for kernel, share, remark in reportable_remarks(kernels):
-        groups.setdefault(remark.cause, []).append((kernel, share, remark))
-    for cause, group in groups.items():
+        cause = _CURED_ALIKE.get(remark.cause, remark.cause)
+        groups.setdefault((cause, _is_library_kernel(kernel)), []).append((kernel, share, remark))
+    for key, group in groups.items():
         first = max(group, key=lambda entry: (entry[2].won * entry[1], entry[1]))
-        alike = [
-            entry for entry in sorted(group, key=lambda entry: -entry[1])
-            if entry is not first and _is_library_kernel(entry[0]) is _is_library_kernel(first[0])
-        ]  # fmt: skip
-        groups[cause] = [first, *(alike if causes()[cause].group != "healthy" else [])]
+        others = [entry for entry in sorted(group, key=lambda entry: -entry[1]) if entry is not first]
+        groups[key] = [first, *(others if causes()[first[2].cause].group != "healthy" else [])]
     return list(groups.values())
 
 
