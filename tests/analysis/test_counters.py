@@ -529,6 +529,14 @@ def test_kernels_of_one_cause_are_named_together_where_each_is_worth_it_and_the_
     assert hit.fact.endswith("; likewise wide (50 %)")
 
 
+def test_dram_is_named_before_l2_where_the_memory_system_is_as_busy_as_dram():
+    streams = kernel(memory=68.0, dram=68.0, l2_throughput=85.0)
+    assert binding_part(streams) == "DRAM"
+    assert hits(streams)["dram-bound"].fact.startswith("k is at its roof: DRAM 68 % and L2 85 %, all bytes used")
+    for beside in ({"memory": 80.0, "l2_throughput": 85.0}, {"l2_throughput": 92.0}):  # L2 hands on more than DRAM does
+        assert binding_part(kernel(**{"memory": 68.0, "dram": 68.0} | beside)) == "L2"
+
+
 def test_kernels_that_one_remedy_cures_are_one_finding_and_those_of_libraries_another():
     walk, record = (dram(**BOTH, dram_bytes=2048 * MB, threads=threads, share_pct=share, short_name=name)
                     for threads, share, name in ((1e6, 30.0, "walk"), (16e6, 40.0, "record")))  # fmt: skip

@@ -230,7 +230,7 @@ def _low_clock_remark(kernel: KernelRow) -> Remark | None:
     gpu, clock = find_gpu(kernel.device_name), kernel.metrics.get("sm_frequency")
     part, _ = binding_pipe(kernel)
     base = gpu.base_clock_hz if gpu else 0.0
-    is_by_power = busiest_part(busy_pct_by_part(kernel)) == TENSOR
+    is_by_power = busiest_part(kernel) == TENSOR
     if not clock or not part or is_by_power or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < SHORT_NS:
         return None
     return Remark(
@@ -248,19 +248,18 @@ _TIERS: Final[tuple[tuple[Callable[[KernelRow], Remark | None], ...], ...]] = (
 def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
-    if (
-        not part
-        or parts[part] < (SURELY_PCT if part == SHARED else ROOF_PCT)
-        or kernel.memory_pct is None
-        or kernel.sm_pct is None
-    ):
+    part = busiest_part(kernel)
+    busy = parts.get(part, 0.0)
+    through = parts.get(L2, 0.0) if part == DRAM else busy  # what DRAM moves passes through L2
+    if max(busy, through) < (SURELY_PCT if part == SHARED else ROOF_PCT):
+        return None
+    if kernel.memory_pct is None or kernel.sm_pct is None:
         return None
     used = _useful_work_text(kernel, part)
     cause = _HEALTHY.get(part) or (_OF_PIPES if part not in MEMORY_PARTS else None)
     if used is None or cause is None:
         return None
-    state = f"{part} {parts[part]:.0f} %, {used}"
+    state = f"{part} {busy:.0f} %{f' and L2 {through:.0f} %' if busy < ROOF_PCT else ''}, {used}"
     occupancy, moved = kernel.theoretical_occupancy_pct, kernel.metrics.get("dram_bytes")
     if occupancy is not None and occupancy <= FAR_PCT:
         state += f"; its occupancy of {occupancy:.0f} % is enough"

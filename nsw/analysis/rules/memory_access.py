@@ -122,7 +122,7 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
     accesses = global_accesses(kernel)
     bad = [access for access in accesses if access.is_scattered]
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if not bad or part not in MEMORY_PARTS - {SHARED} or parts[part] < BUSY_PCT or _moves_mostly_other_bytes(kernel):
         return None
     useful = useful_shares_by_level(kernel, accesses)
@@ -297,7 +297,7 @@ def narrow_access_remark(kernel: KernelRow) -> Remark | None:
     So does the integer arithmetic that comes with each of them, where it is little.
     """
     parts = busy_pct_by_part(kernel)
-    part, accesses = busiest_part(parts), global_accesses(kernel)
+    part, accesses = busiest_part(kernel), global_accesses(kernel)
     busy = parts.get(part, 0.0)
     moves = WARP * sum(filter(None, global_memory_instructions(kernel)))
     has_few_integers = kernel.metrics.get("inst_integer", math.inf) <= _INTEGERS_A_MOVE * moves
@@ -327,7 +327,7 @@ def bank_conflict_remark(kernel: KernelRow) -> Remark | None:
     """Passes through shared memory that conflicts of banks add."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts")
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if added and not wavefronts and not parts.keys() & MEMORY_PARTS:
         return _bank_conflict_remark_by_cycles(kernel, added)
     if not added or not wavefronts or added < CONFLICTS * wavefronts or part not in {L1, SHARED, CACHES}:
@@ -398,7 +398,7 @@ def local_memory_remark(kernel: KernelRow) -> Remark | None:
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if parts.get(part, 0.0) >= BOUND_PCT and part in MEMORY_PARTS | {LSU, ISSUE, ALU, COMPUTING}:
         issued = min(1.0, _EACH_LOCAL * local / (metrics.get("inst_executed") or _EACH_LOCAL * local))
         won = gain_pct(
@@ -480,7 +480,7 @@ def repeated_reads_remark(kernel: KernelRow) -> Remark | None:
     parts, held, read = busy_pct_by_part(kernel), kernel.program_bytes, _dram_bytes_read(kernel)
     if held is None or read is None or read < _READ_AGAIN * held:
         return None
-    if parts.get(DRAM, 0.0) < ROOF_PCT or busiest_part(parts) not in {DRAM, L2}:
+    if parts.get(DRAM, 0.0) < ROOF_PCT or busiest_part(kernel) not in {DRAM, L2}:
         return None
     left = {DRAM: max(0.0, held - _DRIVER_BYTES) / read, L2: HALF}
     return Remark(
