@@ -58,9 +58,16 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
         stands_out = f"{fusible:.0f} % of its work are elementwise, normalisation and reduction kernels"
         advice = "Each of them passes over memory by itself; torch.compile fuses many of them."
+    elif first is not None and _is_large_kernel(first, share):
+        stands_out = f"its largest kernel is {first.short_name} ({share:.0f} % of its work{_bound_text(case, first)})"
     return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
                f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
                " ".join(filter(None, (advice, counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+
+
+def _is_large_kernel(work: Share, share: float) -> bool:
+    """Whether work of this share (%) of the GPU's is a kernel of the program's own that is worth counters."""
+    return work.kind == "kernel" and share >= _LARGE_PCT and not is_library_kernel_name(work.name)
 
 
 def _bound_text(case: CaseSummary, work: Share) -> str:
