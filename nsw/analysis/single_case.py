@@ -359,7 +359,8 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     if not case.kernels:
         return None
     columns = (
-        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "mean time", "ns"),
+        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"),
+        Column("measured", "launches", "count"), Column("ns", "mean time", "ns"),
         Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
         Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("sm_efficiency", "SMs at work", "whole %"),
         Column("occupancy_pct", "occupancy", "whole %"), Column("gld_efficiency", "loads used", "whole %"),
@@ -399,7 +400,9 @@ def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = binding_part(kernel), kernel.metrics
     return (
-        None if alone else kernel.share_pct, kernel.launch_ns, limit,
+        None if alone else kernel.share_pct,
+        None if alone or kernel.share_pct is None or kernel.time_from != "counters" else kernel.launches,
+        kernel.launch_ns, limit,
         None if limit is None else busiest_part_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),

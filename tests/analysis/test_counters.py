@@ -562,6 +562,15 @@ def test_a_headline_names_waste_rather_than_the_latency_that_it_makes(ill, says)
     assert find_headline(first_screen_blocks(summary)) == f"c: k takes 100.0 us, {says}"
 
 
+def test_a_headline_names_what_could_be_won_of_another_kernel_than_its_own():
+    largest = kernel(share_pct=60.0, short_name="largest", stalls=(), memory=65.0, l1_throughput=65.0)
+    poor = l1(**SCATTERED, share_pct=40.0, short_name="poor")
+    summary = replace(
+        summarize_reports("r", []), cases=(case(largest, poor),), hits=find_hits_by_case([case(largest, poor)])
+    )
+    assert find_headline(first_screen_blocks(summary)).endswith("; poor: 4 of 32 bytes of a sector used")
+
+
 def test_the_remedy_is_a_sentence_of_a_single_case_and_a_few_words_beside_others():
     found = find_hits_by_case([case(l1(**SHARED, shared_bank_conflicts=6.5e7))])
     (alone,), (beside,) = (merge_hits_to_findings(found, several=several) for several in (False, True))
