@@ -621,7 +621,11 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     [
         (dram(), "gld_efficiency gst_efficiency", "how many of the bytes that k moves are used"),
         (l1(**SHARED), "shared_bank_conflicts", "whether bank conflicts slow k"),
-        (pipe("alu_pipe_utilization"), "inst_integer", "which instructions keep the ALU pipe busy in k"),
+        (
+            pipe("alu_pipe_utilization", special_fu_utilization=5.0),
+            "inst_integer",
+            "which instructions keep the ALU pipe busy in k",
+        ),
         (kernel(), "l2_atomic_transactions", "whether k waits for atomic operations"),
         (kernel(stalls=()), "l2_atomic_transactions", "what the warps of k wait for"),
         (kernel(memory=None, dram=None), "l2_throughput", "what binds k"),
@@ -635,6 +639,13 @@ def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lackin
     assert missing_counters_of_largest_kernel(case(dram())) is None
     assert missing_counters_of_largest_kernel(case(replace(dram(), metrics={}, name="cublas"))) is None
     assert missing_counters_of_largest_kernel(case()) is None
+
+
+def test_what_keeps_the_alu_pipe_busy_is_known_where_nothing_converts_or_divides():
+    row = pipe("alu_pipe_utilization")
+    row = replace(row, metrics={name: value for name, value in row.metrics.items() if name != "inst_integer"})
+    assert missing_counters_of_largest_kernel(case(row)) is None
+    assert hits(row)["compute-bound"].fact.endswith("ALU pipe 84 %, all threads active")
 
 
 def test_no_metric_is_asked_for_that_the_report_has():

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
 from nsw.analysis.kernels import kernels_of_start
 from nsw.analysis.rules.binding import (
+    ALU,
     COMPUTING,
     CONFLICTS,
     COUNTED,
@@ -129,6 +130,7 @@ _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
 _NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
+_IDLE_XU_PCT: Final = 1.0  # of its peak, with which an integer division in a hundred instructions would be more
 _CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
 _EMPTY_LAUNCH_NS: Final = 2e3  # which a kernel takes that does nothing
 _NCU_PCT: Final = 90.0  # no estimate of a rule is better
@@ -290,12 +292,21 @@ def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
     if part == TENSOR:  # a product is of a whole warp, whatever the threads do that bring its operands
         return "by matrix products"
     lanes = metrics.get("warp_execution_efficiency")
-    if not metrics.keys() >= _OPERATIONS:  # which instructions they are is not known
+    if not _are_operations_known(kernel, part):
         return None
     if lanes is None or lanes < SURELY_PCT:
         return None
     off = 100 - metrics.get("warp_nonpred_execution_efficiency", lanes) / lanes * 100
     return "all threads active" + (f", {off:.0f} % of them predicated off" if off >= _PREDICATED_PCT else "")
+
+
+def _are_operations_known(kernel: KernelRow, part: str) -> bool:
+    """Whether it is known which instructions keep a pipe busy.
+
+    Integer arithmetic and comparisons keep the ALU pipe busy where the XU pipe, which converts and divides, is idle.
+    """
+    xu = kernel.metrics.get("special_fu_utilization")
+    return (part == ALU and xu is not None and xu < _IDLE_XU_PCT) or kernel.metrics.keys() >= _OPERATIONS
 
 
 def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
@@ -487,7 +498,7 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
         names = _OF_SHARED if part == SHARED else _OF_GLOBAL
     else:
         subject = f"which instructions keep the {'SMs' if part == COMPUTING else part} busy in {{}}"
-        lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
+        lacks = not _are_operations_known(kernel, part) or "warp_execution_efficiency" not in kernel.metrics
         names = (*_PIPES, *_OF_PIPE) if part == COMPUTING else _OF_PIPE
     if not lacks:
         return None
