@@ -349,7 +349,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
     is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
     least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
-    if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
+    is_share_of_work = bool(hits) and hits[0].healthy and bool(hits[0].share_of)
+    if bool(hits) and not of_kernels and (hits[0].gain_pct >= least_pct or is_share_of_work):
         parts_said.append(hits[0].headline)
     elif section is not None and _are_launches_of_start(case):
         parts_said.append(f"most of these {plural(len(case.kernels), 'kernel')} look like the start of a program")
