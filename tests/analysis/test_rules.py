@@ -463,6 +463,18 @@ def test_what_binds_the_kernel_that_a_busy_gpu_works_on_is_said_where_its_counte
     assert "bound by" not in texts[0]
 
 
+def test_the_largest_kernel_of_the_programs_own_on_a_busy_gpu_is_named_from_a_third_of_its_work_on():
+    def fact(name, share):
+        work = [Share(name, "first", "kernel", share * MS, 20, share, 0.0)]
+        work += [Share(f"k{n}()", "k", "kernel", (100 - share) / 4 * MS, 20, (100 - share) / 4, 0.0) for n in range(4)]
+        found = find_hits_by_case([case(idle_gpu=replace(IDLE, busy_pct=98.0, gaps=()), gpu_work=tuple(work))])
+        return found["c"][0].fact
+
+    assert fact("first()", 44.0).endswith("; its largest kernel is first (44 % of its work)")
+    assert fact("first()", 28.0).endswith("; nothing stands out")
+    assert fact("cudnn_first()", 44.0).endswith("; nothing stands out")
+
+
 def test_a_gain_that_only_repeats_the_share_of_its_sentence_is_left_out():
     hit = Hit("copies-dominate", "c", 88.0, "", "", "88 % of all GPU time is copies", "Keep them.", "88 %", "copies",
               "of GPU time is", gain_of="GPU time")  # fmt: skip

@@ -63,10 +63,18 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
         size, share_of, do, table = f"{fusible:.0f} %", "of GPU work is", "torch.compile", "hotspots"
         stands_out, what, advice = f"{size} of its work is {_FUSIBLE} kernels", f"{size} {_FUSIBLE}", _FUSE
+    elif first is not None and _is_large_kernel(first, share):
+        limit = _bound_text(case, first) or _few_blocks_text(case, first)
+        stands_out = f"its largest kernel is {first.short_name} ({share:.0f} % of its work{limit})"
     return Hit(
         cause, case.id, 0.0, what, do, f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
         " ".join(filter(None, (advice, counters))), size, table, share_of,
     )  # fmt: skip
+
+
+def _is_large_kernel(work: Share, share: float) -> bool:
+    """Whether work of this share (%) of the GPU's is a kernel of the program's own that is worth counters."""
+    return work.kind == "kernel" and share >= _LARGE_PCT and not is_library_kernel_name(work.name)
 
 
 def _bound_text(case: CaseSummary, work: Share) -> str:
