@@ -245,7 +245,7 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
         return f"{ns / total_ns:.1f} launches of {name} at a time on average"
     if spent.is_iteration and kernel_pct >= 100 * _OVERLAPS:
         total_ns, share_base = spent.gpu_ns, "of its GPU work"
-    summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
+    summary = f"{min(100.0, 100 * ns / total_ns):.0f} % {share_base} is {name}"  # sums of two at a time are more
     if spent.is_iteration or any(part.name == NOT_SHOWN for part in spent.parts):
         return summary
     if ns >= _ALL_PCT / 100 * total_ns and 0 < first.operations < _FEW_CALLS:
