@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
-from nsw.analysis.kernels import kernels_of_start
+from nsw.analysis.kernels import ALL_KERNELS, kernel_share_base, kernels_of_start
 from nsw.analysis.rules.binding import (
     ALU,
     COMPUTING,
@@ -40,7 +40,7 @@ from nsw.analysis.rules.binding import (
     busy_pct_by_part,
 )
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import AMPERE, Context, Hit, detect_framework
+from nsw.analysis.rules.hits import ALL_TIME, AMPERE, Context, Hit, detect_framework
 from nsw.analysis.rules.instructions import (
     binding_pipe,
     divergence_remark,
@@ -352,10 +352,10 @@ def _is_worth_reporting(remark: Remark, share: float) -> bool:
 
 
 def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
-    """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
-    start = kernels_of_start(kernels)
+    """The kernels of which something is worth a remark, each with its share (%) of the time that shares are of."""
+    start, base = kernels_of_start(kernels), kernel_share_base(kernels)
     for kernel in kernels:
-        share = kernel.share_pct if len(kernels) > 1 else 100.0
+        share = base.share(kernel.share_pct) if len(kernels) > 1 else 100.0
         if share is None or kernel.name in start:
             continue  # without shares nobody knows which kernel matters
         yield from ((kernel, share, remark) for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share))
@@ -442,7 +442,8 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     also = f"; likewise {first_names(others, _NAMED)}" if others else ""
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
-    share_text = f" ({share:.0f} % of the kernels' time)" if several else ""
+    base = kernel_share_base(case.kernels).name
+    share_text = f" ({share:.0f} % of {base})" if several else ""
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
@@ -456,6 +457,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
         _remedy_text(remark.cause, is_librarys=is_librarys),
         f"{kernel.short_name}{share_text} {remark.fact}{access}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
+        gain_of=ALL_TIME if base == ALL_KERNELS else base,
     )  # fmt: skip
 
 
