@@ -376,7 +376,7 @@ def kernels_of_start(kernels: Sequence[KernelRow]) -> set[str]:
     once = [kernel for kernel in kernels if kernel.launches == 1]
     if not any(kernel.launches >= _REPEATED for kernel in kernels):
         return set()
-    if sum(kernel.is_between for kernel in once) >= _OF_AN_ITERATION * len(kernels):
+    if sum(kernel.is_between for kernel in once) >= max(_REPEATED, _OF_AN_ITERATION * len(kernels)):
         return set()
     is_little = sum(kernel.share_pct or 0.0 for kernel in once) < _OF_START_PCT
     return {kernel.name for kernel in once if is_little or kernel.is_first}

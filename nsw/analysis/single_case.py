@@ -23,6 +23,7 @@ from nsw.analysis.rules.binding import (
 from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, largest_stall_text, launch_shape_text
+from nsw.analysis.rules.memory_access import stores_matter
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_chip, find_metric
@@ -55,6 +56,7 @@ _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
 _MANY: Final = 9  # kernels, of which a range says nothing
 _OF_NCU: Final = (7, 0)  # compute capability from which ncu knows a GPU
+_MANY_TIMES: Final = 2  # the largest kernel's share, from which the variants of a function say more
 _PICKED_PCT: Final = 20.0  # of the kernels' time, below which one of many says little of them
 _LIMITS, _LIMIT_PCT = 3, 10.0  # what binds most of the time of many kernels, each at least so much of it
 _BROADCAST: Final = 1.1  # sectors a load: all threads of a warp read one address
@@ -417,7 +419,7 @@ def _kernel_cells(kernel: KernelRow, share: float | None, *, alone: bool) -> tup
         None if limit is None else busiest_part_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),
-        _used_bytes_pct(metrics.get("gst_efficiency")),
+        _used_bytes_pct(metrics.get("gst_efficiency")) if stores_matter(kernel) else None,
         kernel_advice_text(kernel, 100.0 if alone else share),
     )  # fmt: skip
 
@@ -503,10 +505,11 @@ def _many_small_kernels_text(kernels: Sequence[KernelRow], base: str) -> str:
     functions = sum_by((_function_name(kernel), kernel.share_pct or 0.0) for kernel in kernels)
     function = max(functions, key=lambda name: functions[name])
     variants = [kernel for kernel in kernels if _function_name(kernel) == function]
-    if functions[function] >= _PICKED_PCT and len(variants) > 1:
+    most = max(kernel.share_pct or 0.0 for kernel in kernels)
+    if functions[function] >= max(_PICKED_PCT, _MANY_TIMES * most):
         count = f"{function} takes {functions[function]:.0f} % of {base} in {len(variants)} variants"
         return count + _binding_parts_text(variants, "")
-    most, count = max(kernel.share_pct or 0.0 for kernel in kernels), plural(len(kernels), "kernel")
+    count = plural(len(kernels), "kernel")
     of_time, of_bound = (f", none above {most:.0f} % of their time", "it") if most < _PICKED_PCT else ("", "their time")
     return count + of_time + _binding_parts_text(kernels, f"of {of_bound} ")
 
