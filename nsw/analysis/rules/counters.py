@@ -362,16 +362,15 @@ def _is_worth_reporting(remark: Remark, share: float) -> bool:
 def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the time that shares are of."""
     start, base = kernels_of_start(kernels), kernel_share_base(kernels)
-    convolutions = [kernel for kernel in kernels if _CONVOLVES.search(kernel.name)]
-    chosen = (
-        convolutions if any("tf32" in kernel.name for kernel in convolutions) else []
-    )  # by cuDNN, which may use TF32
+    convolutions = {kernel.name for kernel in kernels if _CONVOLVES.search(kernel.name)}
+    may_use_tf32 = any("tf32" in name for name in convolutions)  # and cuDNN chose FP32
     for kernel in kernels:
         share = base.share(kernel.share_pct) if len(kernels) > 1 else 100.0
         if share is None or kernel.name in start:
             continue  # without shares nobody knows which kernel matters
         for remark in _kernel_remarks(kernel):
-            if _is_worth_reporting(remark, share) and not (remark.cause == "tensor-cores-unused" and kernel in chosen):
+            is_chosen = remark.cause == "tensor-cores-unused" and may_use_tf32 and kernel.name in convolutions
+            if _is_worth_reporting(remark, share) and not is_chosen:
                 yield kernel, share, remark
 
 
