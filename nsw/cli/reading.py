@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from nsw.present import emit
 from nsw.present.emit import flat_kernels, flat_points
 from nsw.present.problems import Merged, show_merged
 from nsw.present.rows_view import show_report, show_rows
-from nsw.present.terminal import TextTable, console
+from nsw.present.terminal import TextTable, console, page_output
 from nsw.present.untrusted_text import as_json, print_untrusted
 from nsw.quantities import size
 from nsw.safe_files import make_file
@@ -96,7 +96,7 @@ def read(
     ] = None,
     launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
-    full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
+    full: Annotated[bool, option("--full", help="All findings and tables; on a terminal through PAGER.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
     plot: Plot = None,
     max_unpacked: Annotated[
@@ -258,7 +258,7 @@ def _put_tables(
             elif answers:
                 _show_answer(reports)
             else:
-                _show_reports(reports, kernels=not tables, max_rows=max_rows, results=full and not tables)
+                _show_reports(reports, kernels=not tables, max_rows=max_rows, answers=full and is_whole)
         return
     if target.format == "parquet" and target.output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
@@ -594,19 +594,27 @@ def _distinct_names(reports: Sequence[ReadReport]) -> list[str]:
     return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
-def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, results: bool) -> None:
-    """Print the tables of each report; `results`: of several reports then a row each, as their answer begins."""
-    from nsw.present.summary_view import show_results
+def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, answers: bool) -> None:
+    """Print the tables of each report; `answers`: behind the answer of all of them, with every finding."""
+    from rich.segment import Segment, Segments
+
+    from nsw.analysis.answer.registry import answer_blocks
+    from nsw.present.summary_view import show_blocks
 
     out = console()
     merged = Merged()
     looked_at = []
-    for report in reports:
-        show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels, notes=kernels)
-        if results and _has_figures(report):
-            looked_at.append(_as_read_report(report))
-    if len(looked_at) > 1:
-        show_results(out, _summarize(looked_at))
+    with page_output(out) if answers else nullcontext():
+        with out.capture() if answers else nullcontext() as printed:
+            for report in reports:
+                show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels, notes=kernels)
+                if answers and _has_answer(report):
+                    looked_at.append(_as_read_report(report))
+        if looked_at:
+            show_blocks(out, answer_blocks(_summarize(looked_at), full=False), "full")
+            out.print()
+        if printed is not None:
+            out.print(Segments([Segment(printed.get())]), end="")
     show_merged(out, merged, repeated=True)
 
 

@@ -457,12 +457,6 @@ def show_summary(
                       below=below, rows_first=not summary.site)  # fmt: skip
 
 
-def show_results(out: Console, summary: Summary) -> None:
-    """Print the headline and the table of a first screen, with all its rows."""
-    blocks = first_screen_blocks(summary)
-    show_blocks(out, [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}], "always")
-
-
 def _gain_command(campaign: str, first: str, second: str) -> str:
     cases = shlex.join([first, second])
     return f"`nsw compare {campaign} {cases}` shows how much the second gains, and how certain that is"

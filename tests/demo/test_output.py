@@ -66,16 +66,20 @@ def test_the_page_of_a_demo_whose_report_is_gone_says_why_no_iteration_is_drawn(
     assert "No iteration of gpus-4_batch-8 is drawn: no timeline of it with iterations can be" in page.read_text()
 
 
-def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path):
-    """A pager that is a program of the test's own writes down what it is given."""
+@pytest.mark.parametrize("command", ["summarize", "read"])
+def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path, command):
+    """A pager that is a program of the test's own writes down what it is given: every finding, then the tables."""
+    reports = sorted(map(str, (demo.folder / "reports").glob("gpus-[14]_batch-8.*/*.sqlite*")))
     seen = tmp_path / "seen"
     terminal, end = pty.openpty()
     with os.fdopen(terminal, "rb"):
         environment = os.environ | {"NSW_ROOT": str(demo.root), "PAGER": f"cat >'{seen}'", "TERM": "xterm"}
-        words = [sys.executable, "-m", "nsw", "summarize", "--full"]
+        words = [sys.executable, "-m", "nsw", command, *(reports if command == "read" else ()), "--full"]
         subprocess.run(words, stdin=end, stdout=end, env=environment, cwd=demo.root, check=True, timeout=100)
         os.close(end)
-    assert len(seen.read_text().splitlines()) > 500
+    text = seen.read_text()
+    assert "gradient_as_bucket_view=True" in text.partition("gpu_summary" if command == "read" else "weak scaling")[0]
+    assert len(text.splitlines()) > 200
 
 
 def test_the_commands_of_a_selection_keep_it(demo):
