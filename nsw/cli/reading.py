@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -461,6 +461,10 @@ def _show_answer(reports: _Reports) -> None:
             case = next((case for evidence in block.evidence for case in evidence.cases), "")
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
             members = cases.get(case) or next(iter(cases.values()))
+            report_path = files.get(members[0].name, members[0].name)
+            is_of_kernels = isinstance(block, Finding) and "gpu_summary" in names
+            if is_of_kernels and not any(r.kernels for r in members) and (counters := _counters_beside(report_path)):
+                return f"nsw read {shlex.join([report_path, counters])}"
             for report in members:
                 tables = {name for name, data in report.tables.items() if data}
                 tables |= {"kernels", "roofline"} if report.kernels else set()
@@ -493,6 +497,19 @@ def _show_answer(reports: _Reports) -> None:
         show_summary(out, summary, full=False, next_command=next_command, proof=evidence_command,
                      rows_command=whole_table_command, below=below)  # fmt: skip
     show_merged(out, reports.problems, brief=brief and bool(looked_at))
+
+
+def _counters_beside(report_path: str) -> str | None:
+    """The file with counters of kernels that lies beside a report under its name; None where none does."""
+    from nsw.readers.detect import detect_format
+    from nsw.readers.model import Sample
+
+    path = Path(report_path)
+    for file in map(path.with_suffix, (".csv", ".ncu-rep")):
+        with suppress(OSError):  # it is not there, or nobody may read it
+            if (detected := detect_format(Sample(file))) is not None and detected[0].tool == "ncu":
+                return str(file)
+    return None
 
 
 def _slow_iterations_options(case: CaseSummary, cause: str | None) -> str:
@@ -598,8 +615,7 @@ def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, an
     """Print the tables of each report; `answers`: behind the answer of all of them, with every finding."""
     from rich.segment import Segment, Segments
 
-    from nsw.analysis.answer.registry import answer_blocks
-    from nsw.present.summary_view import show_blocks
+    from nsw.present.summary_view import ranked_blocks, show_blocks
 
     out = console()
     merged = Merged()
@@ -611,7 +627,7 @@ def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, an
                 if answers and _has_answer(report):
                     looked_at.append(_as_read_report(report))
         if looked_at:
-            show_blocks(out, answer_blocks(_summarize(looked_at), full=False), "full")
+            show_blocks(out, ranked_blocks(_summarize(looked_at), full=False), "full")
             out.print()
         if printed is not None:
             out.print(Segments([Segment(printed.get())]), end="")
@@ -706,8 +722,8 @@ def _show_computed_table(
 def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a table of the answer of all reports together, whole; the code is 1 when it has no rows."""
     from nsw.analysis.answer.registry import answer_blocks
-    from nsw.analysis.first_screen import HEADLINE
-    from nsw.present.summary_view import show_blocks
+    from nsw.analysis.first_screen import BASES, HEADLINE
+    from nsw.present.summary_view import ranked_blocks, show_blocks
 
     reports.counts_notes = True  # an answer has no more of them
     looked_at = [_as_read_report(report) for report in reports if _has_answer(report)]
@@ -715,8 +731,8 @@ def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int 
     blocks: list[Block] = []
     answer_rows: list[dict[str, Any]] = []
     if looked_at and name == "results":
-        blocks = [block for block in answer_blocks(_summarize(looked_at)) if block.shown == "always"]
-        blocks = [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}]
+        blocks = ranked_blocks(_summarize(looked_at), full=False)
+        blocks = [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend", *BASES}]
         tables = [block for block in blocks if isinstance(block, Table)]
         answer_rows = [dict(zip((c.name for c in b.columns), row, strict=True)) for b in tables for row in b.rows]
     elif looked_at:

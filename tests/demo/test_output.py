@@ -11,6 +11,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 
 import nsw
 from tests.analysis.recorded import screen
@@ -89,6 +90,27 @@ def test_the_commands_of_a_selection_keep_it(demo):
     assert "summarize alexnet-scaling --case batch=8 --exclude gpus=2 --full`" in printed
     (command,) = re.findall(r"nsw (compare \S+ gpus-1_batch-8 gpus-4_batch-8)`", printed)
     assert "2.67x faster" in demo.nsw(*command.split()).stdout
+
+
+def test_the_finding_of_the_headline_comes_first_on_a_terminal(demo, monkeypatch):
+    summary = nsw.open(demo.folder).answers._summary()
+    lines = screen(summary, monkeypatch)
+    assert [line[:16] for line in lines if line.startswith("* ")][0] == "* batch=8: an it"
+    monkeypatch.setattr(Console, "is_terminal", True)
+    lines = screen(summary, monkeypatch)
+    assert [line[:16] for line in lines if line.startswith("* ")][0] == "* gpus-4_batch-8"
+
+
+def test_the_command_below_a_finding_does_not_lead_back_to_itself(demo):
+    selected = ("--case", "gpus-1_batch-8", "--case", "gpus-4_batch-8")
+    printed = demo.nsw("summarize", *selected).stdout
+    commands = re.findall(r"^  `.*(summarize .*)`$", printed, re.MULTILINE)
+    scaling = " ".join(("summarize alexnet-scaling", *selected, "--table scaling"))
+    assert scaling in commands
+    assert scaling.removesuffix(" --table scaling") not in commands
+    for row in json.loads(demo.nsw(*scaling.split(), "--json").stdout)["rows"]:
+        parts = ("computing_ns", "copies_ns", "nccl_alone_ns", "idle_ns")
+        assert sum(row[name] for name in parts) == pytest.approx(row["iteration_ns"], rel=0.01)
 
 
 def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch):

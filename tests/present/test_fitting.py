@@ -106,7 +106,7 @@ def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
 
 def test_headings_wrap_before_anything_is_lost():
     rows = [("a", "b", "1", "2", "3", "4")]
-    text = printed(44, rows)
+    text = printed(45, rows)
     assert "hidden" not in text
     assert {"share", "of", "the", "whole"} <= set(text.split())
 
@@ -148,6 +148,17 @@ def test_a_narrow_roofline_keeps_what_was_reached_and_says_why_a_share_is_empty(
 @pytest.mark.parametrize(("mean", "shown"), [(2.0, "2"), (2.5, "2.50"), (1204.0, "1,204"), (3, "3")])
 def test_a_mean_of_counts_that_is_whole_is_shown_as_a_count(mean, shown):
     assert format_cell("launches", mean) == shown
+
+
+def test_a_heading_has_three_lines_while_another_column_can_give_way():
+    rows = [("k" * 50, "21 %", "61 % input, 8 % launches")]
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 70
+    columns = ("work", "of the time without rare long gaps>", "largest, of it")
+    out.print(TextTable(None, columns, rows, wide="work", phrases=("largest, of it",)))
+    assert "hidden" not in stream.getvalue()
+    assert len(stream.getvalue().partition("\u2500")[0].strip("\n ").splitlines()) == 3
 
 
 def test_names_are_told_apart_after_the_cut():
