@@ -169,15 +169,18 @@ _STYLES: Final = {"warning": "yellow", "aside": "dim", "heading": "bold"}
 
 
 def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
-    """Print the blocks of one form, in their order.
+    """Print the blocks of one form, in their order, and what two of them have once.
 
     Args:
         out: Where to.
         blocks: The answer.
         form: `brief` or `full`; those that are always shown are in both.
     """
+    printed = set()
     for block in _without_hidden_legends(out, blocks):
-        if block.shown in {"always", form}:
+        content: object = (block.columns, block.rows) if isinstance(block, Table) else getattr(block, "text", block)
+        if block.shown in {"always", form} and content not in printed:
+            printed.add(content)
             show_block(out, block)
 
 

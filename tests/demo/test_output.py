@@ -11,7 +11,6 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from rich.console import Console
 
 import nsw
 from tests.analysis.recorded import screen
@@ -93,12 +92,14 @@ def test_the_commands_of_a_selection_keep_it(demo):
 
 
 def test_the_finding_of_the_headline_comes_first_on_a_terminal(demo, monkeypatch):
-    summary = nsw.open(demo.folder).answers._summary()
-    lines = screen(summary, monkeypatch)
-    assert [line[:16] for line in lines if line.startswith("* ")][0] == "* batch=8: an it"
-    monkeypatch.setattr(Console, "is_terminal", True)
-    lines = screen(summary, monkeypatch)
-    assert [line[:16] for line in lines if line.startswith("* ")][0] == "* gpus-4_batch-8"
+    lines = screen(nsw.open(demo.folder).answers._summary(), monkeypatch)
+    assert next(line for line in lines if line.startswith("* ")).startswith("* gpus-4_batch-8: GPU 0 comes last")
+
+
+def test_the_full_answer_of_a_case_has_each_table_and_note_once(demo):
+    lines = demo.nsw("summarize", "--case", "gpus-4_batch-8", "--full").stdout.splitlines()
+    assert sum(line.startswith(" GPU idle ") for line in lines) == 1
+    assert sum(line.startswith("Recorded on ") for line in lines) == 1
 
 
 def test_the_command_below_a_finding_does_not_lead_back_to_itself(demo):
