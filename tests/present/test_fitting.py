@@ -210,3 +210,16 @@ def test_two_sentences_share_the_room_that_is_left():
     first, second = (line.split("   ") for line in stream.getvalue().splitlines()[-3:-1])
     assert [cell.strip() for cell in first if cell] == ["a", "launch-bound, 125", "let GPU 0 launch sooner,"]
     assert [cell.strip() for cell in second if cell.strip()] == ["operations of 12.5 us", "overlap the rest"]
+
+
+def test_times_of_a_computed_table_have_one_unit_a_column_and_its_words_go_last():
+    row = {"case": "gpus-4", "name": "GPU 0", "last_pct": 72.2, "late_ns": 275_024.2, "cost_ns": 1_198_677.1,
+           "cost_pct": 24.9, "cause": "slow-host", "why": "its GPU waits 1.97 ms longer for its host"}  # fmt: skip
+    out = console(stream := io.StringIO())
+    out.width = 80
+    show_rows(out, "stragglers", [row, row | {"cost_ns": 3857.8}], list(row), table_name="stragglers", parameters=())
+    text = stream.getvalue()
+    assert "1,198.7" in text
+    assert "3.858" in text
+    assert "its GPU waits" in text
+    assert "1,198,677" not in text
