@@ -462,8 +462,10 @@ def _show_answer(reports: _Reports) -> None:
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
             members = cases.get(case) or next(iter(cases.values()))
             report_path = files.get(members[0].name, members[0].name)
-            is_of_kernels = isinstance(block, Finding) and "gpu_summary" in names
-            if is_of_kernels and not any(r.kernels for r in members) and (counters := _counters_beside(report_path)):
+            lacks_counters = (
+                isinstance(block, Finding) and "`ncu " in block.text and not any(r.kernels for r in members)
+            )
+            if lacks_counters and (counters := _counters_beside(report_path)):
                 return f"nsw read {shlex.join([report_path, counters])}"
             for report in members:
                 tables = {name for name, data in report.tables.items() if data}

@@ -91,11 +91,10 @@ class TextTable:
             from rich.text import Text
 
             need = self._width_that_shows_all(options.max_width)
-            count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
-            remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
+            remedies = [f"at width {need}"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
             names = first_names(hidden_heads, _NAMED_COLUMNS, between=" | ")
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {names})"
+            hint = f"(hidden, shown {' or '.join(remedies)}: {names})"
             yield Text(wrap_text(console, hint), style="dim")
 
     def _render(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:

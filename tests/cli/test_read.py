@@ -279,7 +279,7 @@ def test_counters_of_kernels_that_lie_beside_a_report_under_its_name_are_named(n
     assert reading._counters_beside("g.sqlite") is None
     shutil.copy(fixtures / "naive-details.csv", "g.csv")
     assert reading._counters_beside("g.sqlite") == "g.csv"
-    finding = Finding("gpu-busy", "no counters", evidence=(Evidence("hotspots", ("g.sqlite",)),))
+    finding = Finding("gpu-busy", "`ncu -k k` shows it.", evidence=(Evidence("hotspots", ("g.sqlite",)),))
     monkeypatch.setattr(first_screen, "first_screen_blocks", lambda _: [Note("headline", "h"), finding])
     monkeypatch.setattr(registry, "first_screen_blocks", first_screen.first_screen_blocks)
     assert "  `nsw read g.sqlite g.csv`" in nsw("read", "g.sqlite").out.splitlines()

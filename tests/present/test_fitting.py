@@ -42,7 +42,7 @@ def test_no_number_id_or_reason_is_cut(width):
 def test_a_width_that_no_terminal_has_is_not_offered():
     wide = [(*row[:3], "x" * 90, *row[4:]) for row in ROWS]
     assert "hidden, shown with --format csv: share of the whole)" in printed(140, wide, elsewhere="--format csv")
-    assert " hidden, shown on a terminal " in printed(60, elsewhere="--format csv")
+    assert "(hidden, shown at width " in printed(60, elsewhere="--format csv")
 
 
 def test_with_room_all_is_there_and_nothing_is_said():
@@ -73,7 +73,7 @@ def test_what_goes_first_is_what_matters_least_and_the_width_that_it_needs_is_tr
     text = printed(72)
     assert "share of" not in text.split("(")[0]
     line = next(line for line in text.splitlines() if "hidden" in line)
-    need = int(line.split(" terminal ")[1].split()[0])
+    need = int(line.split(" width ")[1].split()[0].rstrip(":"))
     assert "hidden" not in printed(need)
     assert "hidden" in printed(need - 1)
 
@@ -98,7 +98,7 @@ def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
     rows = [["a", *("12345678" for _ in range(40))]]
     least = [head.removesuffix(">") for head in columns[1:]]
     out.print(TextTable(None, columns, rows, wide="name", droppable=least, elsewhere="--format csv"))
-    note = stream.getvalue()[stream.getvalue().index("columns are hidden") :]
+    note = stream.getvalue()[stream.getvalue().index("(hidden, ") :]
     assert "shown with --format csv: metric_" in " ".join(note.split())
     assert note.count("metric_") == 8
     assert " more)" in note

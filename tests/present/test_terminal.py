@@ -215,7 +215,7 @@ CASES = Table(
 def test_the_headline_stays_in_sight_whatever_follows_the_answer(monkeypatch):
     printed = low_screen(monkeypatch, CASES, ["warning: " + "w" * 150, "3 other files"])
     assert len(printed.splitlines()) + 3 < 24  # the warning takes two lines, and the prompt one
-    assert "(1 column is hidden, shown on " in printed
+    assert "(hidden, shown at width " in printed
 
 
 def test_a_table_that_is_cut_begins_with_the_case_of_the_headline(monkeypatch):
