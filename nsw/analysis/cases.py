@@ -133,6 +133,7 @@ class CaseSummary:
     sm_count: float | None = None  # of each of its GPUs
     uses_fsdp: bool = False
     traced_ns: float = 0.0  # from the first CUDA call to the last, of the longest process of the mean run
+    start_ns: float = 0.0  # of the trace, before the first CUDA call of the mean run
     compiled: tuple[tuple[str, float, float], ...] = ()  # by XLA: module, how often, ns; those that took longest first
     loop_thunks: float = 0.0  # operations in loops of programs that XLA compiled, of the mean run
     longest_calls_ns: Mapping[str, float] = field(default_factory=dict)  # the longest call of each CUDA API call
@@ -267,6 +268,7 @@ def _summarize_case(
         sm_count=_sm_count_of_facts(facts),
         page_fault_ns=sum(row["value"] for row in rows.traced("facts") if row["key"] == PAGE_FAULTS) / several,
         traced_ns=_traced_time(rows.traced("phases")),
+        start_ns=_start_time(rows.traced("phases")),
         compiled=_compiled_modules(ranges, several),
         loop_thunks=sum(row["calls"] or 0 for row in ranges if _IN_LOOP.match(str(row["name"]))) / several,
         uses_fsdp=any(str(row["name"]).startswith("FSDP::") for row in ranges),
@@ -490,6 +492,15 @@ def _traced_time(phases: Iterable[Mapping[str, Any]]) -> float:
     for (run, *_), ns in by_process.items():
         longest[run] = max(longest.get(run, 0.0), ns)
     return sum(longest.values()) / len(longest) if longest else 0.0
+
+
+def _start_time(phases: Iterable[Mapping[str, Any]]) -> float:
+    """How long the mean run is traced before its first CUDA call, ns; 0 where that is not known."""
+    starts: dict[Any, float] = {}
+    for row in phases:
+        start_ns = row.get("start_ns") or 0.0
+        starts[row["run"]] = min(starts.get(row["run"], start_ns), start_ns)
+    return max(0.0, sum(starts.values()) / len(starts)) if starts else 0.0
 
 
 def _compiled_modules(nvtx_summary: Iterable[Mapping[str, Any]], runs: int) -> tuple[tuple[str, float, float], ...]:

@@ -75,6 +75,7 @@ _OF_START: Final = (
 _MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kernel|CatArray")
 _LAYERS: Final = 2  # whose weights are drawn, at least, where launches make a model
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
+_LONG_START_NS, _MUCH_OF_ALL = 1e9, 0.2  # before the first CUDA call: at least, and of all the time
 _NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
 _MUCH_OF_OUTSIDE: Final = 0.3  # of the GPU's work outside of the iterations, from which a kernel is named
 _SLOWER: Final = 2.0  # times the usual time: the iterations' work before them that is worth a word
@@ -203,8 +204,12 @@ def _caveat_blocks(summary: Summary) -> list[Block]:
     of_calls = any(item.table == "api" for finding in summary.findings for item in finding.evidence)
     if len(summary.cases) == 1 and not summary.site and not of_calls and (text := startup_text(summary.cases[0])):
         notes.append(Note("startup", text, tone="aside"))
+    begins = _start_text(summary.cases[0]) if len(summary.cases) == 1 else ""
     if len(summary.cases) == 1 and time_of_few_iterations(summary.cases[0].phases) is not None:
-        notes.append(Note("outside", _outside_of_iterations_text(summary.cases[0]), tone="aside"))
+        outside = _outside_of_iterations_text(summary.cases[0])
+        notes.append(Note("outside", f"{outside} {begins}".rstrip(), tone="aside"))
+    elif begins:
+        notes.append(Note("begins", begins, tone="aside"))
     if len(summary.cases) == 1 and (text := _left_out_gaps_text(summary.cases[0])):
         notes.append(Note("left-out", text, tone="aside"))
     if slowest:
@@ -249,6 +254,17 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
             work = _earlier_work_text(case) if where == "before" else ""
             parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)}{kernel}{work})")
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
+
+
+def _start_text(case: CaseSummary) -> str:
+    """How long the host works before the first CUDA call, where that is much of the program's time; else empty."""
+    all_ns = case.start_ns + case.traced_ns
+    if case.start_ns < max(_LONG_START_NS, _MUCH_OF_ALL * all_ns):
+        return ""
+    share = 100 * case.start_ns / all_ns
+    return (
+        f"The program runs {format_ns(case.start_ns)} before its first CUDA call, {share:.0f} % of {format_ns(all_ns)}."
+    )
 
 
 def _earlier_work_text(case: CaseSummary) -> str:
@@ -351,7 +367,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
     is_share_of_work = bool(hits) and hits[0].healthy and bool(hits[0].share_of)
     if bool(hits) and not of_kernels and (hits[0].gain_pct >= least_pct or is_share_of_work):
-        parts_said.append(hits[0].headline)
+        is_of_start = hits[0].cause == "slow-first-iteration"  # no clause of an iteration's
+        parts_said.insert(len(parts_said) - is_of_start, hits[0].headline)
     elif section is not None and _are_launches_of_start(case):
         parts_said.append(f"most of these {plural(len(case.kernels), 'kernel')} look like the start of a program")
     elif section is not None:

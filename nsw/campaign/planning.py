@@ -34,7 +34,7 @@ from nsw.transport.local import LocalTransport
 from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from nsw.plan.model import Job, Part, Plan, SiteFacts
     from nsw.recipe.matrix import Matrix
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 
 _BARE: Final = re.compile(r"[\w.+-]+")  # neither a path, a template, an assignment nor anything of a shell
+_JOBS_NAMED: Final = 4  # in a warning
 _INTERPRETERS: Final = ("python", "python3", "bash", "sh", "julia", "perl", "Rscript")
 
 
@@ -339,6 +340,15 @@ class Prospect:
     refused: Diagnostic | None = None
     untold: str | None = None
     waits: str | None = None
+
+
+def prospect_warnings(prospects: Iterable[Prospect]) -> list[str]:
+    """Why the scheduler did not say when jobs would start, the same words of several jobs once."""
+    jobs: dict[str, list[str]] = {}
+    for each in prospects:
+        if text := each.untold or each.waits:
+            jobs.setdefault(text, []).extend(each.jobs)
+    return [f"{first_names(names, _JOBS_NAMED)}: {text}" for text, names in jobs.items()]
 
 
 def ask_start_times(planned: Planned, calls: Counter[str] | None = None) -> list[Prospect]:

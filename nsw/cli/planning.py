@@ -265,7 +265,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     Raises:
         InputError: The scheduler would refuse a job.
     """
-    from nsw.campaign.planning import ask_start_times, make_plan
+    from nsw.campaign.planning import ask_start_times, make_plan, prospect_warnings
     from nsw.campaign.start import expected_cost, with_window_notes
     from nsw.engine import folder as folders
     from nsw.present import plan_view
@@ -279,7 +279,7 @@ def show_plan(options: RecipeOptions, target: Target, root: Path | None) -> int:
     except UnreachableError as fault:
         silent = f"the scheduler of {made_plan.site} gave no answer whether it would accept this job: {fault.render()}"
     warnings = [w.render() for w in (*planned.recipe.warnings, *planned.unset_secrets())]
-    warnings += [silent] if silent else [f"{p.jobs[0]}: {told}" for p in prospects if (told := p.untold or p.waits)]
+    warnings += [silent] if silent else prospect_warnings(prospects)
     starts = {name: p.start for p in prospects for name in p.jobs if p.start}
     target.put_data(
         plan_view.run_rows(made_plan),

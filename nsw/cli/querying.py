@@ -17,6 +17,7 @@ from nsw.errors import Exit, UsageError
 from nsw.present.terminal import TextTable, console, page_output
 from nsw.quantities import number
 from nsw.recipe.units import show_value
+from nsw.tables import TABLES
 
 _COLUMNS = ("column", "type", "unit", "meaning")
 _LEAST = ("campaign", "report")  # columns that go where there is no room for values
@@ -29,7 +30,8 @@ def query(
         list[str] | None, argument(metavar="CAMPAIGN", help="Campaigns whose tables it sees; the newest if not given.")
     ] = None,
     schema: Annotated[
-        bool, option("--schema", help="Print the tables of the campaigns and their columns, with units; takes no SQL.")
+        bool,
+        option("--schema", help="Print the tables of the campaigns, or those named, and their columns; takes no SQL."),
     ] = False,
     root: Root = None,
     *,
@@ -37,9 +39,11 @@ def query(
     limits: ReadingLimits,
 ) -> int:
     """Answer a SELECT over the tables of campaigns; parameters are columns, and so are `campaign` and `pass`."""
-    names = [*(campaigns or ())]
+    names, tables = [*(campaigns or ())], list[str]()
     if schema:
         names = [*([sql] if sql else []), *names]
+        tables = [name for name in names if name in {"campaigns", "runs", *TABLES}]
+        names = [name for name in names if name not in tables]
     elif sql is None:
         raise UsageError("nsw query needs a SELECT", hint="`nsw query --schema` lists tables and columns")
     elif not any(map(str.isspace, sql.strip())):
@@ -55,6 +59,9 @@ def query(
         folder.limits = limits
     if schema:
         columns, rows = ["table", *_COLUMNS], schema_rows(CombinedTables(found))
+        rows = [row for row in rows if not tables or row["table"] in tables]
+        if not rows:
+            raise UsageError(f"{found[0].id} has no table {tables[0]}", hint="`nsw query --schema` lists those it has")
     else:
         columns, rows = answer(sql or "", found, limits)
     target.put_data(

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -27,7 +27,7 @@ from nsw.present import emit
 from nsw.present.emit import flat_kernels, flat_points
 from nsw.present.problems import Merged, show_merged
 from nsw.present.rows_view import show_report, show_rows
-from nsw.present.terminal import TextTable, console
+from nsw.present.terminal import TextTable, console, page_output
 from nsw.present.untrusted_text import as_json, print_untrusted
 from nsw.quantities import size
 from nsw.safe_files import make_file
@@ -96,7 +96,7 @@ def read(
     ] = None,
     launch: Annotated[int | None, option("--launch", help="Only rows of this launch (Nsight Compute).")] = None,
     top: Annotated[int | None, option("--top", min=1, help="At most this many rows of each table.")] = None,
-    full: Annotated[bool, option("--full", help="All tables instead of the answer.")] = False,
+    full: Annotated[bool, option("--full", help="All findings and tables; on a terminal through PAGER.")] = False,
     formats: Annotated[bool, option("--formats", help="List the formats that can be read.")] = False,
     plot: Plot = None,
     max_unpacked: Annotated[
@@ -258,7 +258,7 @@ def _put_tables(
             elif answers:
                 _show_answer(reports)
             else:
-                _show_reports(reports, kernels=not tables, max_rows=max_rows, results=full and not tables)
+                _show_reports(reports, kernels=not tables, max_rows=max_rows, answers=full and is_whole)
         return
     if target.format == "parquet" and target.output is None:
         raise UsageError("--format parquet writes files", hint="name a file or a folder with --output")
@@ -461,6 +461,12 @@ def _show_answer(reports: _Reports) -> None:
             case = next((case for evidence in block.evidence for case in evidence.cases), "")
             names = [_MADE_OF.get(evidence.table, evidence.table) for evidence in block.evidence]
             members = cases.get(case) or next(iter(cases.values()))
+            report_path = files.get(members[0].name, members[0].name)
+            lacks_counters = (
+                isinstance(block, Finding) and "`ncu " in block.text and not any(r.kernels for r in members)
+            )
+            if lacks_counters and (counters := _counters_beside(report_path)):
+                return f"nsw read {shlex.join([report_path, counters])}"
             for report in members:
                 tables = {name for name, data in report.tables.items() if data}
                 tables |= {"kernels", "roofline"} if report.kernels else set()
@@ -493,6 +499,19 @@ def _show_answer(reports: _Reports) -> None:
         show_summary(out, summary, full=False, next_command=next_command, proof=evidence_command,
                      rows_command=whole_table_command, below=below)  # fmt: skip
     show_merged(out, reports.problems, brief=brief and bool(looked_at))
+
+
+def _counters_beside(report_path: str) -> str | None:
+    """The file with counters of kernels that lies beside a report under its name; None where none does."""
+    from nsw.readers.detect import detect_format
+    from nsw.readers.model import Sample
+
+    path = Path(report_path)
+    for file in map(path.with_suffix, (".csv", ".ncu-rep")):
+        with suppress(OSError):  # it is not there, or nobody may read it
+            if (detected := detect_format(Sample(file))) is not None and detected[0].tool == "ncu":
+                return str(file)
+    return None
 
 
 def _slow_iterations_options(case: CaseSummary, cause: str | None) -> str:
@@ -594,19 +613,26 @@ def _distinct_names(reports: Sequence[ReadReport]) -> list[str]:
     return short if len(set(short)) == len(short) else [report.name for report in reports]
 
 
-def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, results: bool) -> None:
-    """Print the tables of each report; `results`: of several reports then a row each, as their answer begins."""
-    from nsw.present.summary_view import show_results
+def _show_reports(reports: Iterable[Report], *, kernels: bool, max_rows: int, answers: bool) -> None:
+    """Print the tables of each report; `answers`: behind the answer of all of them, with every finding."""
+    from rich.segment import Segment, Segments
+
+    from nsw.present.summary_view import ranked_blocks, show_blocks
 
     out = console()
     merged = Merged()
     looked_at = []
-    for report in reports:
-        show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels, notes=kernels)
-        if results and _has_figures(report):
-            looked_at.append(_as_read_report(report))
-    if len(looked_at) > 1:
-        show_results(out, _summarize(looked_at))
+    with page_output(out) if answers else nullcontext():
+        with out.capture() if answers else nullcontext() as printed:
+            for report in reports:
+                show_report(out, report, max_rows, merged, kernels=kernels, explain=not kernels, notes=kernels)
+                if answers and _has_answer(report):
+                    looked_at.append(_as_read_report(report))
+        if looked_at:
+            show_blocks(out, ranked_blocks(_summarize(looked_at), full=False), "full")
+            out.print()
+        if printed is not None:
+            out.print(Segments([Segment(printed.get())]), end="")
     show_merged(out, merged, repeated=True)
 
 
@@ -698,8 +724,8 @@ def _show_computed_table(
 def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int | None) -> int:
     """Print or write a table of the answer of all reports together, whole; the code is 1 when it has no rows."""
     from nsw.analysis.answer.registry import answer_blocks
-    from nsw.analysis.first_screen import HEADLINE
-    from nsw.present.summary_view import show_blocks
+    from nsw.analysis.first_screen import BASES, HEADLINE
+    from nsw.present.summary_view import ranked_blocks, show_blocks
 
     reports.counts_notes = True  # an answer has no more of them
     looked_at = [_as_read_report(report) for report in reports if _has_answer(report)]
@@ -707,8 +733,8 @@ def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int 
     blocks: list[Block] = []
     answer_rows: list[dict[str, Any]] = []
     if looked_at and name == "results":
-        blocks = [block for block in answer_blocks(_summarize(looked_at)) if block.shown == "always"]
-        blocks = [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}]
+        blocks = ranked_blocks(_summarize(looked_at), full=False)
+        blocks = [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend", *BASES}]
         tables = [block for block in blocks if isinstance(block, Table)]
         answer_rows = [dict(zip((c.name for c in b.columns), row, strict=True)) for b in tables for row in b.rows]
     elif looked_at:

@@ -123,7 +123,7 @@ def summarize(
             " stragglers, of each run in tables of reports.",
         ),
     ] = None,
-    full: Annotated[bool, option("--full", help="All tables behind the first screen.")] = False,
+    full: Annotated[bool, option("--full", help="All findings and tables; on a terminal through PAGER.")] = False,
     figure: Annotated[
         str | None, option("--figure", metavar="NAME", help="Compare cases by this figure, not by the recipe's.")
     ] = None,

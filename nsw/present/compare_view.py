@@ -63,8 +63,12 @@ def show_screen(
         "counters": f"{command} --by metric",
         "cannot tell": f"{command} -o compared.html",  # has all runs
     }
+    names = comparison.first.name, comparison.second.name
+    blocks = comparison_blocks(comparison)
+    if all(name in find_headline(blocks) for name in names):  # a line that has no more goes
+        blocks = [block for block in blocks if getattr(block, "text", "") != "A: {}, B: {}".format(*names)]
     show_first_screen(
-        console(), comparison_blocks(comparison), next_command, last_line=functions,
+        console(), blocks, next_command, last_line=functions,
         proof=lambda finding: proofs.get(finding.name),
         rows_command=lambda _: f"{command} --by {comparison.by} --format csv", below=below,
     )  # fmt: skip

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     Numbers: TypeAlias = np.ndarray[Any, Any]
     from nsw.analysis.kernels import KernelRow
+    from nsw.analysis.spent import Spent
     from nsw.analysis.summary import Summary
 
 JSON_VERSION = 1
@@ -412,6 +413,7 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         if curve is None:
             return []
         from nsw.analysis.answer.comparisons import nccl_shares_pct  # of the rules, as below
+        from nsw.analysis.rules.profiler_cost import time_without_profiler
 
         rest = ("runs", "profiled", "speedup", "efficiency_pct", "communication_pct", "missing")
         return [
@@ -421,7 +423,8 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
                 | {name: getattr(p, name) for name in rest}
                 | dict(
                     zip(("nccl_alone_pct", "nccl_hidden_pct"), nccl_shares_pct(summary.by_id[p.case_id]), strict=True)
-                ),
+                )
+                | _iteration_parts_ns(time_without_profiler(summary.by_id[p.case_id])),
             )
             for p in curve.points
         ]
@@ -457,6 +460,15 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
         for phase in [{"phase": "steady" if c.phases else "all"} if table_name in _OF_TIMELINES else {}]
         for row in getattr(c, table_name)
     ]
+
+
+def _iteration_parts_ns(spent: Spent | None) -> dict[str, float | None]:
+    """The time of an iteration, and its parts that add up to it; None where they are not known."""
+    span_ns, parts = spent.span_ns if spent else None, ("computing", "copies", "exposed", "idle")
+    shares = [None if spent is None else getattr(spent, f"{part}_pct") for part in parts]
+    names = ("computing_ns", "copies_ns", "nccl_alone_ns", "idle_ns")
+    parts_ns = (None if span_ns is None or pct is None else pct * span_ns / 100 for pct in shares)
+    return {"iteration_ns": span_ns} | dict(zip(names, parts_ns, strict=True))
 
 
 def _row_after_parameters(params: Mapping[str, Any], row: Mapping[str, Any], *reserved: str) -> dict[str, Any]:

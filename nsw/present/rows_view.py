@@ -122,6 +122,7 @@ _SUFFIXES: Final = {"_ns": "ns", "_bytes": "byte", "bytes_per_s": "byte/s", "flo
 _ASIDES: Final[Mapping[str, str]] = {
     "figures": "a row is of the runs of a case's pass, in `nsw query` of a run: the first screen prints the median,"
     " `nsw compare` the geometric mean; stddev: sample standard deviation (n - 1)",
+    "scaling": "computing, copies with no kernel beside them, nccl_alone and idle add up to the iteration",
     "roofline": "share: flop_per_s of roof_flop_per_s, the most that the peaks allow at this intensity (FLOP/byte of"
     " the level), empty where a peak is not known; side: which peak is the limit there; ceilings: where the peaks are"
     " from",
@@ -131,7 +132,10 @@ _FLOPS: Final = "flops"
 # headings that say more, or the same as those of other tables: of cProfile, which measures wall time, and of cases
 _TITLES: Final = {"cpu_time_s": "cumulative (s)", "case_id": "case", "void": "set aside"}
 _START: Final = "start_ns"
-_COMPARED: Final = ("avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns")  # statistics of the same durations
+_COMPARED: Final = (
+    ("avg_ns", "med_ns", "min_ns", "max_ns", "stddev_ns"),  # statistics of the same durations
+    ("iteration_ns", "computing_ns", "copies_ns", "nccl_alone_ns", "idle_ns"),  # a sum and its parts
+)
 _FEWEST: Final = 3  # decimals of it
 
 
@@ -334,15 +338,14 @@ def _column_headings(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) 
 
 def _compared_values(column: str, rows: Sequence[Mapping[str, Any]]) -> list[float]:
     """Values of the columns that a person compares with this one in a row: all of them have one unit."""
-    if column not in _COMPARED:
-        return []
-    return [value for row in rows for c in _COMPARED if isinstance(value := row.get(c), int | float)]
+    group = next((columns for columns in _COMPARED if column in columns), ())
+    return [value for row in rows for c in group if isinstance(value := row.get(c), int | float)]
 
 
 def _column_heading(column: str, values: Sequence[Any], compared_values: Sequence[float]) -> str:
     if column == _START:
         return "start (ms)"
-    if column in _UNITS:
+    if unit_of(column) in _OF_UNIT:
         cells = [format_cell(column, value) for value in values]
         if any(isinstance(shown_cell, Quantity) for shown_cell in cells):
             bare = column.removesuffix("_ns").removesuffix("_bytes")
@@ -361,8 +364,8 @@ def format_cell(column: str, value: Any) -> str | None:
     """A value for people, by the unit of its column."""
     if value is None or isinstance(value, str | bool):
         return value if value is None else clean_line(value)
-    if isinstance(value, int | float) and column in _UNITS:
-        return _OF_UNIT[_UNITS[column]](value)
+    if isinstance(value, int | float) and (as_text := _OF_UNIT.get(unit_of(column) or "")):
+        return as_text(value)
     if isinstance(value, int | float) and column in MOMENTS:
         return format_moment(value)
     if column in COUNTS and isinstance(value, float) and value.is_integer():  # a mean

@@ -6,7 +6,7 @@ import re
 import shlex
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.cells import cell_len
@@ -27,7 +27,7 @@ from nsw.analysis.blocks import (
     Timeline,
     Unit,
 )
-from nsw.analysis.first_screen import BASES, HEADLINE, find_headline, first_screen_blocks
+from nsw.analysis.first_screen import BASES, FAILED, HEADLINE, find_headline, first_screen_blocks
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
 from nsw.analysis.screen_table import slowest_case
@@ -169,15 +169,18 @@ _STYLES: Final = {"warning": "yellow", "aside": "dim", "heading": "bold"}
 
 
 def show_blocks(out: Console, blocks: Iterable[Block], form: Shown) -> None:
-    """Print the blocks of one form, in their order.
+    """Print the blocks of one form, in their order, and what two of them have once.
 
     Args:
         out: Where to.
         blocks: The answer.
         form: `brief` or `full`; those that are always shown are in both.
     """
+    printed = set()
     for block in _without_hidden_legends(out, blocks):
-        if block.shown in {"always", form}:
+        content: object = (block.columns, block.rows) if isinstance(block, Table) else getattr(block, "text", block)
+        if block.shown in {"always", form} and content not in printed:
+            printed.add(content)
             show_block(out, block)
 
 
@@ -213,7 +216,7 @@ _MEANING: Final = re.compile(r"; (?=[^;:]{1,30}: )")  # between the meanings of 
 _OF_KERNELS: Final = frozenset({"part", "kernel", "top"})  # columns whose names lose their middles before others go
 
 
-def _text_table(block: Table, *, says_hidden: bool = True) -> TextTable:
+def _text_table(block: Table, *, low: bool = False) -> TextTable:
     """A table whose columns go where there is no room for them."""
     return TextTable(
         block.title or None,
@@ -224,7 +227,7 @@ def _text_table(block: Table, *, says_hidden: bool = True) -> TextTable:
         phrases=[c.title for c in block.columns if c.name in {"top", "counter"}],
         droppable=[_column_title(block, name) or "" for name in block.least],
         elsewhere="--format csv" if block.name == "comparison" else None,  # whose rows have all that the table shows
-        says_hidden=says_hidden,
+        low=low,
     )
 
 
@@ -249,9 +252,9 @@ def _without_hidden_legends(out: Console, blocks: Iterable[Block]) -> Iterator[B
         yield block
 
 
-def _print_table(out: Console, block: Table, *, says_hidden: bool = True) -> None:
+def _print_table(out: Console, block: Table, *, low: bool = False) -> None:
     if not block.goes_on:
-        out.print(_text_table(block, says_hidden=says_hidden))
+        out.print(_text_table(block, low=low))
         return
     wide = _column_title(block, block.wide)
     first, *other_columns = column_cells(block)
@@ -418,7 +421,9 @@ _FINDINGS: Final = 5
 _LEAST_FINDINGS: Final = 3  # printed where no terminal scrolls the headline away
 _FEWEST: Final = 4  # rows of the table, however much is around it
 _FEWEST_ON_TERMINAL: Final = 1  # whose rows may have several lines, and whose headline is to stay in sight
+_MOST_TIME_PCT: Final = 80.0  # of the time, whose rows go before prose
 _PROVING: Final = 4  # cases of a command
+_GAIN: Final = "gain: at most, of the time that the report's own sentence names"
 
 
 def show_summary(
@@ -440,15 +445,17 @@ def show_summary(
         selected: The options that select what of the campaign this is.
         below: What the caller prints below it, such as warnings.
     """
-    blocks = list(answer_blocks(summary, full=full))
+    blocks = ranked_blocks(summary, full=full)
     if full:
         show_blocks(out, blocks, "full")
         return
+    if out.is_terminal:  # which cuts sentences
+        blocks = _with_finding_of_headline_first(blocks, summary)
     last_line = None
     if campaign is not None:
         rows_command = partial(_whole_table_command, f"{campaign}{selected}")
         if len(summary.cases) > 1:
-            proof = partial(_evidence_command, campaign, reports=summary.reports)
+            proof = partial(_evidence_command, campaign, selected=selected, reports=summary.reports)
             last_line = _commands_for_cases(campaign, summary, blocks)
         else:
             proof = partial(_only_case_command, campaign, reports=summary.reports)
@@ -457,10 +464,39 @@ def show_summary(
                       below=below, rows_first=not summary.site)  # fmt: skip
 
 
-def show_results(out: Console, summary: Summary) -> None:
-    """Print the headline and the table of a first screen, with all its rows."""
-    blocks = first_screen_blocks(summary)
-    show_blocks(out, [b for b in blocks if isinstance(b, Table) or b.name in {HEADLINE, "legend"}], "always")
+def ranked_blocks(summary: Summary, *, full: bool) -> list[Block]:
+    """The answer; the reports beside each other in it by what each could save at most, which is a column."""
+    gains = {
+        case: max((hit.gain_pct for hit in hits if not hit.costs_accuracy and not hit.healthy), default=None)
+        for case, hits in summary.hits.items()
+    }
+    blocks: list[Block] = []
+    for block in answer_blocks(summary, full=full):
+        names = [column.name for column in block.columns] if isinstance(block, Table) and block.by_weight else []
+        if summary.site or not isinstance(block, Table) or "what" not in names:
+            blocks.append(block)
+            continue
+        at = names.index("what")
+        columns = (*block.columns[:at], Column("gain_pct", "gain", "whole %"), *block.columns[at:])
+        rows = (block.rows[n] for n in block.by_weight)
+        ranked = tuple((*row[:at], gains.get(str(row[0])), *row[at:]) for row in rows)
+        blocks.append(replace(block, columns=columns, rows=ranked, by_weight=tuple(range(len(ranked)))))
+        blocks.append(Note("left-out", _GAIN, tone="aside"))
+    return blocks
+
+
+def _with_finding_of_headline_first(blocks: list[Block], summary: Summary) -> list[Block]:
+    """The blocks, of the findings first that which the headline is made of: it stays where others have no room."""
+    headline = find_headline(blocks)
+    hits = [hit for case_hits in summary.hits.values() for hit in case_hits]
+    named = {(hit.cause, hit.case) for hit in hits if hit.what and hit.what.partition(",")[0] in headline}
+    first = next(
+        (b for b in blocks if b.name == FAILED or (isinstance(b, Finding) and named & {(b.cause, c) for c in b.cases})),
+        None,
+    )
+    if first is None or summary.doubts:  # whose place follows from the figure that they set aside
+        return blocks
+    return sorted(blocks, key=lambda block: isinstance(block, Finding) and block is not first)
 
 
 def _gain_command(campaign: str, first: str, second: str) -> str:
@@ -515,12 +551,19 @@ def _only_case_command(campaign: str, finding: Finding, *, reports: Reports) -> 
     return f"nsw summarize {campaign}{cases} --table {proof.table}"
 
 
-def _evidence_command(campaign: str, finding: Finding, *, reports: Reports) -> str | None:
-    """The command that shows the cases which a sentence is about; of those that are only alike, the first."""
+def _evidence_command(campaign: str, finding: Finding, *, selected: str, reports: Reports) -> str | None:
+    """The command that shows the cases which a sentence is about; of those that are only alike, the first.
+
+    Of what is selected already, and of a sum of times, it prints the table with these numbers.
+    """
     if reread := _reread_command(campaign, finding, reports=reports):
         return reread
     cases = finding.cases[:1] if finding.cause else finding.cases[:_PROVING]
     chosen = "".join(f" --case {shlex.quote(case)}" for case in cases)
+    if finding.name == "lost in scaling":
+        return f"nsw summarize {campaign}{chosen} --table scaling"
+    if chosen == selected:
+        return _only_case_command(campaign, finding, reports=reports)
     return f"nsw summarize {campaign}{chosen}" if cases else None
 
 
@@ -549,7 +592,7 @@ def show_first_screen(
         last_line: Below that.
         rows_command: The command that prints every row of a table.
         below: What the caller prints below it.
-        rows_first: Whether a table of cases beside each other goes before findings, on a terminal.
+        rows_first: Whether all rows of a table of cases beside each other go before asides, on a terminal.
     """
     room = max(_LINES, out.height) - 1 if out.is_terminal else _LINES  # less the line of the prompt
     first_blocks = [*_without_hidden_legends(out, (block for block in blocks if block.shown == "always"))]
@@ -564,17 +607,19 @@ def show_first_screen(
     more = _with_count_left(next_command, len(findings)) if next_command else None
     lines = sum(text.count("\n") for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line, *below) if text)
-    first = sum(_count_terminal_lines(out, text) for text in sentences[0] if text) if sentences else 0
+    first = _count_terminal_lines(out, sentences[0][0]) if sentences else 0  # rows go before the command below it
     tables = [block for block in first_blocks if isinstance(block, Table)]
     rows_first = rows_first and out.is_terminal and any(table.by_weight for table in tables)
     if out.is_terminal:
-        least = sum(_limit_table_lines(out, t, 0, "", len(t.rows) if rows_first else _FEWEST)[1] for t in tables)
+        row_counts = [len(t.rows) if rows_first else max(_FEWEST, _rows_of_most_time(t)) for t in tables]
+        least = sum(_limit_table_lines(out, t, 0, "", n)[1] for t, n in zip(tables, row_counts, strict=True))
         asides = [b for b in around if isinstance(b, Note) and b.tone == "aside" and b.name not in BASES]
-        if rows_first and lines + least + first - sum(printed[id(b)].count("\n") for b in asides) > room:
-            first = 0
         for aside in reversed(asides):
             if lines + least + first > room:
                 lines -= printed.pop(id(aside)).count("\n")
+        if last_line and lines + least + first > room:
+            lines -= _count_terminal_lines(out, last_line)
+            last_line = None
     for table in tables:
         whole = rows_command(table) if rows_command else None
         fewest = _FEWEST_ON_TERMINAL if out.is_terminal else _FEWEST
@@ -582,7 +627,7 @@ def show_first_screen(
         lines += count
     for block in first_blocks:
         out.file.write(printed.get(id(block), ""))
-    left, least_findings = len(findings), (0 if rows_first else 1) if out.is_terminal else _LEAST_FINDINGS
+    left, least_findings = len(findings), 1 if out.is_terminal else _LEAST_FINDINGS
     for at, (text, command) in enumerate(sentences):
         lines += _count_terminal_lines(out, text)
         command_lines = _count_terminal_lines(out, command) if command else 0
@@ -613,10 +658,10 @@ def _count_terminal_lines(out: Console, text: str) -> int:
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> tuple[str, int]:
     """A table of at most so many lines, and its lines: its last rows go, and their number is printed with the command.
 
-    Of shares that add up downwards the last row, idle time, stays; of cases in the order of a matrix the weightiest,
-    and before one of them goes, all say in few words what is wrong, and not what to do.
+    Of shares that add up downwards the last row, idle time, stays; of cases beside each other the weightiest, and
+    before one of them goes, all say what is wrong in few words, and columns go instead of taking lines.
     """
-    if block.by_weight and _render_block(out, block).count("\n") > lines:
+    if low := bool(block.by_weight) and _render_block(out, block).count("\n") > lines:
         block = _with_short_rows(block)
     shares = [at for at, column in enumerate(block.columns) if column.name in block.whole]
     printed = column_texts(block)  # as all rows together are rounded
@@ -627,40 +672,50 @@ def _limit_table_lines(out: Console, block: Table, lines: int, command: str | No
     last = all_rows[-1:] if len(shares) == 1 else []
     fewest = max(fewest, 1 + len(last))
     weightiest = [all_rows[at] for at in block.by_weight] or all_rows
-    rows, says_hidden = len(all_rows), True
+    rows = len(all_rows)
     while True:
         omitted = len(all_rows) - rows
         kept = [*weightiest[: rows - len(last)], *last] if omitted else all_rows
-        text = _render_block(out, replace(block, rows=tuple(kept), whole=()), says_hidden=says_hidden)
+        text = _render_block(out, replace(block, rows=tuple(kept), whole=()), low=low)
         printed_lines = text.count("\n")
         if left := omitted + block.omitted:
             note = f"({plural(left, 'row')} more{f': `{command}`' if command else ''})"
             text += _render_block(out, Note("rows", note))
             printed_lines += _count_terminal_lines(out, note)
         over = printed_lines - lines
-        if over > 0 and says_hidden and out.is_terminal:  # rows go before a line on hidden columns
-            says_hidden = False
-            continue
         if over <= 0 or rows <= fewest:
             return text, printed_lines
         rows = max(fewest, rows - max(1, over * rows // printed_lines))  # a row may have several lines
 
 
+def _rows_of_most_time(block: Table) -> int:
+    """How many of the first rows make up most of the time, with the last, of a table of shares that add up downwards.
+
+    0 of another table.
+    """
+    if len(block.whole) != 1:
+        return 0
+    column = [column.name for column in block.columns].index(block.whole[0])
+    *shares, last = (float(row[column] or 0.0) for row in block.rows)  # type: ignore[arg-type]  # they are numbers
+    sums = accumulate(shares, initial=last)
+    return next((n + 1 for n, total in enumerate(sums) if total >= _MOST_TIME_PCT), len(block.rows))
+
+
 def _with_short_rows(block: Table) -> Table:
-    """A table of cases beside each other with the first words of what is wrong, and without what to do."""
-    columns = {n: column.name for n, column in enumerate(block.columns) if column.name != "do"}
+    """A table of cases beside each other with the first words of what is wrong; what to do goes last."""
+    names = [column.name for column in block.columns]
     rows = (
-        tuple(str(row[n]).partition(",")[0] if name == "what" else row[n] for n, name in columns.items())
+        tuple(str(cell).partition(",")[0] if name == "what" else cell for name, cell in zip(names, row, strict=True))
         for row in block.rows
     )
-    return replace(block, columns=tuple(block.columns[n] for n in columns), rows=tuple(rows))
+    return replace(block, rows=tuple(rows), least=(*block.least, *(name for name in names if name == "do")))
 
 
-def _render_block(out: Console, block: Block, *, says_hidden: bool = True) -> str:
-    """The text that a block prints; of a table less the line on hidden columns, where that is not to be said."""
+def _render_block(out: Console, block: Block, *, low: bool = False) -> str:
+    """The text that a block prints; of a table on a low terminal with a line for each row."""
     with out.capture() as printed:
-        if isinstance(block, Table) and not says_hidden:
-            _print_table(out, block, says_hidden=False)
+        if isinstance(block, Table) and low:
+            _print_table(out, block, low=True)
         else:
             show_block(out, block)
     return printed.get() if out.is_terminal else strip_padding(printed.get())

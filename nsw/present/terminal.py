@@ -35,6 +35,7 @@ _NAME: Final = 24  # characters that names keep while other columns can go
 _SENTENCE: Final = 30  # characters that a sentence has on a line while other columns can go
 _WIDEST: Final = 160  # columns of a wide terminal, beyond which only another form shows all
 _MIN_WIDTH: Final = 12  # that they keep at all
+_HEADING_LINES: Final = 3  # while other columns can give way
 _NAMED_COLUMNS: Final = 8  # hidden columns that the line below names
 
 
@@ -53,15 +54,15 @@ class TextTable:
         phrases: Headings of columns of names in which cells of several words wrap: `61 % kernel; 2 % more is hidden`.
         droppable: Headings of columns that may go, the least important first.
         elsewhere: What else shows the columns that went, such as "--format csv".
-        says_hidden: Whether a line below names the columns that went.
+        low: Whether columns go before sentences wrap, where rows are to have a line each.
     """
 
     def __init__(
         self, title: str | None, columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None,
         names: Sequence[str] = (), phrases: Sequence[str] = (), droppable: Sequence[str] = (),
-        elsewhere: str | None = None, says_hidden: bool = True,
+        elsewhere: str | None = None, low: bool = False,
     ) -> None:  # fmt: skip
-        self._says_hidden = says_hidden
+        self._low = low
         cell_rows = [list(row) for row in rows]
         in_units = [in_one_unit(head, [row[n] for row in cell_rows]) for n, head in enumerate(columns)]
         heads = [clean_line(head) for head, _ in in_units]
@@ -86,15 +87,14 @@ class TextTable:
         visible, widths = self._fit_columns(options.max_width)
         yield from self._render(console, options, {i: widths[i] for i in visible})
         hidden_heads = [head for i, head in enumerate(self._heads) if i not in visible]
-        if hidden_heads and self._says_hidden:
+        if hidden_heads:
             from rich.text import Text
 
             need = self._width_that_shows_all(options.max_width)
-            count_text = "1 column is" if len(hidden_heads) == 1 else f"{len(hidden_heads)} columns are"
-            remedies = [f"on a terminal {need} wide"] if need <= _WIDEST or not self._elsewhere else []
+            remedies = [f"at width {need}"] if need <= _WIDEST or not self._elsewhere else []
             remedies += [f"with {self._elsewhere}"] if self._elsewhere else []
             names = first_names(hidden_heads, _NAMED_COLUMNS, between=" | ")
-            hint = f"({count_text} hidden, shown {' or '.join(remedies)}: {names})"
+            hint = f"(hidden, shown {' or '.join(remedies)}: {names})"
             yield Text(wrap_text(console, hint), style="dim")
 
     def _render(self, console: Console, options: ConsoleOptions, widths: Mapping[int, int]) -> RenderResult:
@@ -182,11 +182,12 @@ class TextTable:
 
         cells = {i: max(1, self._widest[i]) for i in visible}
         words = {i: max([1, *(_cell_width(w) for w in self._heads[i].split())]) for i in visible}
-        narrow_columns(visible, {i: max(cells[i], words[i]) for i in visible})
+        narrow_columns(visible, {i: max(cells[i], _heading_width(self._heads[i])) for i in visible})
         narrow_columns(self._elided, {i: max(words[i], min(_NAME, cells[i])) for i in self._elided})
-        narrow_columns(
-            self._wrapping, {i: max(longest_word(i, _SENTENCE), min(_SENTENCE, cells[i])) for i in self._wrapping}
-        )
+        if not self._low:
+            narrow_columns(
+                self._wrapping, {i: max(longest_word(i, _SENTENCE), min(_SENTENCE, cells[i])) for i in self._wrapping}
+            )
         for i in self._droppable:
             if excess_width() <= 0:
                 break
@@ -194,6 +195,7 @@ class TextTable:
         texts = [i for i in visible if not self._numbers[i] and i not in self._elided]
         narrow_columns(texts, {i: longest_word(i) for i in texts})
         narrow_columns(self._elided, {i: min(_MIN_WIDTH, cells[i]) for i in self._elided})
+        narrow_columns(visible, {i: min(widths[i], max(cells[i], words[i])) for i in visible})
         while excess_width() > 0 and len(visible) > 2:
             visible.remove(max(i for i in visible if i != self._wide))
         narrow_columns(texts, dict.fromkeys(texts, _MIN_WIDTH))
@@ -216,6 +218,19 @@ def _fit_phrases(cells: Sequence[str], width: int) -> list[str]:
 
 def _is_name(cell: str, width: int) -> bool:
     return _cell_width(cell) <= width or _ONE_NAME.fullmatch(cell) is not None
+
+
+def _heading_width(head: str) -> int:
+    """The least width at which a heading has few lines."""
+    words = [_cell_width(word) for word in head.split()]
+    width = max([1, *words])
+    while True:
+        lines, room = 1, width
+        for at, word in enumerate(words):
+            lines, room = (lines, room - word - bool(at)) if word + bool(at) <= room else (lines + 1, width - word)
+        if lines <= _HEADING_LINES:
+            return width
+        width += 1
 
 
 def _wrap_words(cell: str, width: int) -> str:

@@ -32,6 +32,7 @@ def test_each_point_of_a_curve_is_a_row(summary):
         "b": 8, "n": 2, "case": "b-8_n-2", "figure": "speed", "value": 150, "unit": "images/s", "runs": 1,
         "profiled": False, "speedup": 1.5, "efficiency_pct": 75, "communication_pct": None, "missing": None,
         "nccl_alone_pct": None, "nccl_hidden_pct": None,
+        **dict.fromkeys(("iteration_ns", "computing_ns", "copies_ns", "nccl_alone_ns", "idle_ns")),
     }  # fmt: skip
     assert second == expected
 

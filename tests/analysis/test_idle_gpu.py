@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nsw.analysis.blocks import Note
-from nsw.analysis.cases import _traced_time, summarize_cases
+from nsw.analysis.cases import _start_time, _traced_time, summarize_cases
 from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
 from nsw.analysis.rules.registry import find_hits_by_case, merge_hits_to_findings
@@ -466,11 +466,31 @@ def test_input_of_a_program_without_workers_is_to_be_made_on_the_gpu_or_ahead():
     torch = [part("steady", "void at::native::elementwise_kernel<Add>", 18 * MS), LAUNCHES]
     own = gap("launch", "long", 1, 2.72 * MS, to_gpu=1)
     for spawns, says in (
-        (0, "Make on the GPU what is copied there"),
+        (0, "Copy once, before the loop, what does not change; make the rest on the GPU, or ahead, in a thread"),
         (None, "Prepare it ahead in DataLoader's workers"),
     ):
         (text,) = explained(own, parts=torch, spawns=spawns)
         assert says in text
+
+
+def test_input_that_takes_longer_than_the_rest_needs_more_threads_than_one():
+    longer = " ".join(explained(gap("launch", "long", 1, 2.72 * MS, to_gpu=1), spawns=0))
+    assert "longer than the rest of an iteration (1.28 ms): one thread saves no more than 32 %, 3 of them" in longer
+    assert "one thread" not in " ".join(explained(gap("launch", "long", 1, 2 * MS, to_gpu=1), spawns=0, busy=50.0))
+
+
+def test_launches_that_come_late_behind_a_value_are_the_waits_fault():
+    """The host has no lead after it, though the gap at the value itself is short."""
+
+    def texts(**numbers):
+        late = gap("launch", "middle", 20, 50 * US)
+        return " ".join(explained(late, busy=75.0, **({"wait_ns": 1.5 * MS, "values": 1} | numbers)))
+
+    says = "the host waits 1.5 ms of an iteration for the GPU, where it reads a value back, and so is not ahead of it"
+    assert says in texts()
+    assert "Gain: at most 25 %" in texts()
+    assert says not in texts(wait_ns=0.3 * MS)  # which would win nothing
+    assert says not in texts(values=0)
 
 
 def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input():
@@ -579,6 +599,16 @@ def test_truth_values_that_are_read_back_are_conditions_to_remove_before_graphs(
     assert "conditions on tensors" not in " ".join(explained(*rows, values=8, waits=8, copies=number, parts=parts))
 
 
+def test_recurrent_layers_that_are_launched_step_by_step_are_told_what_lets_them_run_whole_sequences():
+    def text(steps):
+        kernels = [part("steady", "void elemWiseRNNcell<float>", 9 * MS, calls=18 * steps),
+                   part("steady", "void at::native::elementwise_kernel<Add>", 9 * MS, calls=18 * (125 - steps))]  # fmt: skip
+        return " ".join(explained(gap("launch", "middle", 125, 21.8 * US), parts=[*kernels, LAUNCHES]))
+
+    assert "padded rather than packed input" in text(30)
+    assert "padded rather than packed input" not in text(20)
+
+
 @pytest.mark.parametrize(("values", "advice"), [(12, "compute there"), (3, "a convergence test every tenth")])
 def test_many_values_of_an_iteration_are_no_convergence_test(values, advice):
     (text, *_) = explained(gap("value", "middle", values, 2.4 * MS / values), waits=0, values=values)
@@ -625,7 +655,7 @@ def test_what_the_host_does_while_it_allocates_is_its_own_where_it_takes_longer(
 
 
 @pytest.mark.parametrize(
-    ("gaps", "advice"), [(1, "Prepare it ahead in DataLoader's workers"), (4, "Make on the GPU what is copied there")]
+    ("gaps", "advice"), [(1, "Prepare it ahead in DataLoader's workers"), (4, "Copy once, before the loop")]
 )
 def test_input_that_is_made_several_times_a_step_is_no_batch(gaps, advice):
     (text, *_) = explained(
@@ -837,11 +867,18 @@ def test_of_a_busy_gpu_what_pytorch_could_fuse_is_named_where_it_is_much():
 
 def test_its_share_is_the_headline_rather_than_that_of_the_largest_class():
     tables = {"gaps": [], "gpu_use": [use()], "host_copies": [], "iterations": [idle(98.0)]}
-    products = [part("steady", f"sm90_xmma_gemm_{layout}", 5 * MS) for layout in ("nn", "tn")]
-    rows = [*products, part("steady", "void at::native::elementwise_kernel<Add>", 8 * MS), LAUNCHES]
-    data = CampaignData("c", "", None, [timeline()], tables | {"gpu_summary": whole(rows), "phase_summary": rows})
-    headline = find_headline(first_screen_blocks(summarize(data, ReportRequest())))
-    assert "44 % of GPU work is elementwise, normalisation and reduction" in headline
+
+    def headline(*products):
+        names = (f"sm90_xmma_{kind}_{ns}" for kind, ns in products)
+        rows = [part("steady", name, ns * MS) for name, (_, ns) in zip(names, products, strict=True)]
+        rows += [part("steady", f"void at::native::elementwise_kernel<{name}>", 4 * MS) for name in ("Add", "Mul")]
+        rows.append(LAUNCHES)
+        data = CampaignData("c", "", None, [timeline()], tables | {"gpu_summary": whole(rows), "phase_summary": rows})
+        return find_headline(first_screen_blocks(summarize(data, ReportRequest())))
+
+    fusible = "of GPU work is elementwise, normalisation and reduction"
+    assert f"51 % {fusible}" in headline(("gemm", 3.9), ("fprop", 3.8))
+    assert fusible not in headline(("gemm", 5), ("fprop", 4))  # nothing fuses products, which take more
 
 
 def test_beside_another_fault_it_is_named_too_unless_that_is_of_kernels():
@@ -1071,6 +1108,7 @@ def test_what_xla_compiles_is_named_with_its_modules_and_those_that_are_compiled
 
 def test_what_xla_compiles_counts_of_all_phases_or_of_the_only_one():
     rows = [phase_row(phase, ns * MS) for phase, ns in (("setup", 4000), ("steady", 2000))]
+    assert [_start_time([row | {"start_ns": ns} for row in rows[:1]]) for ns in (2e9, None)] == [2e9, 0.0]
     assert [_traced_time(part) for part in (rows, [phase_row("all", 700 * MS)], [])] == [6000 * MS, 700 * MS, 0.0]
 
 

@@ -141,6 +141,10 @@ def test_two_timelines_are_divided_as_two_cases_of_a_campaign_are(nsw, home):
         assert "parts" not in {block["name"] for block in blocks}
     assert parts[0] == parts[1]
     assert len(parts[0]) > 3
+    for name, batch in (("a", 8), ("b", 128)):
+        (report,) = folder.glob(f"reports/gpus-1_batch-{batch}.*/*.sqlite")
+        report.rename(f"{name}.sqlite")
+    assert "\nA: " not in nsw("compare", "a.sqlite", "b.sqlite", exits=0).out  # the headline names them
 
 
 def test_a_cut_table_names_the_command_that_has_all_rows(nsw, home):

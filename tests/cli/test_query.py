@@ -110,6 +110,8 @@ def test_the_schema_has_units_and_meanings(demo):
     assert (total["type"], total["unit"], total["meaning"]) == ("float64", "ns", "sum of the durations")
     assert {"campaign", "gpus", "batch"} <= {row["column"] for row in schema if row["table"] == "figures"}
     assert "gpu_summary: one row a kernel name" in demo("query", "--schema").out
+    assert {row["table"] for row in rows(demo("query", "--schema", "figures", "--json"))} == {"figures"}
+    assert "has no table functions" in demo("query", "--schema", "functions", exits=2).err
 
 
 REFUSED = [

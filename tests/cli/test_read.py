@@ -7,6 +7,7 @@ import os
 import pstats
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -17,6 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
+from nsw.analysis import first_screen
+from nsw.analysis.answer import registry
+from nsw.analysis.blocks import Evidence, Finding, Note
 from nsw.cli import reading
 from tests import recorded
 
@@ -255,6 +259,30 @@ def test_nsw_read_says_that_printed_shares_are_of_the_parts_of_a_report(nsw):
     assert "62.10" in told
     assert told.count("(time (%) is the share within each part of the report") == 1
     assert "(time (%) is" not in nsw("read", str(fixtures / "tiled.sqlite.gz"), "--full").out
+
+
+def test_reports_beside_each_other_are_sorted_by_the_gain_that_their_table_has(nsw, home):
+    for name in ("a", "b"):
+        (home / f"{name}.sqlite").write_bytes(recorded.alexnet({"a": "g1-b128", "b": "g1-b8"}[name]))
+    for options in ((), ("--table", "results"), ("--full",)):
+        printed = nsw("read", "a.sqlite", "b.sqlite", *options).out
+        rows = re.findall(r"^ ([ab])\.sqlite .* (\d+) %   launch-bound|^ ([ab])\.sqlite ", printed, re.MULTILINE)
+        assert [first or second for first, _, second in rows][:2] == ["b", "a"]
+        assert int(rows[0][1]) > 20
+        assert "\ngain: at most, of the time" in printed
+
+
+def test_counters_of_kernels_that_lie_beside_a_report_under_its_name_are_named(nsw, home, monkeypatch):
+    fixtures = Path(__file__).parents[1] / "fixtures" / "h200"
+    (home / "g.sqlite").write_bytes(recorded.alexnet("g1-b8"))
+    (home / "g.csv").write_text("a,b\n1,2\n")
+    assert reading._counters_beside("g.sqlite") is None
+    shutil.copy(fixtures / "naive-details.csv", "g.csv")
+    assert reading._counters_beside("g.sqlite") == "g.csv"
+    finding = Finding("gpu-busy", "`ncu -k k` shows it.", evidence=(Evidence("hotspots", ("g.sqlite",)),))
+    monkeypatch.setattr(first_screen, "first_screen_blocks", lambda _: [Note("headline", "h"), finding])
+    monkeypatch.setattr(registry, "first_screen_blocks", first_screen.first_screen_blocks)
+    assert "  `nsw read g.sqlite g.csv`" in nsw("read", "g.sqlite").out.splitlines()
 
 
 def test_the_command_below_slow_iterations_prints_them_alone():

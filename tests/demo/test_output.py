@@ -66,16 +66,20 @@ def test_the_page_of_a_demo_whose_report_is_gone_says_why_no_iteration_is_drawn(
     assert "No iteration of gpus-4_batch-8 is drawn: no timeline of it with iterations can be" in page.read_text()
 
 
-def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path):
-    """A pager that is a program of the test's own writes down what it is given."""
+@pytest.mark.parametrize("command", ["summarize", "read"])
+def test_the_full_answer_goes_through_the_pager_of_a_terminal(demo, tmp_path, command):
+    """A pager that is a program of the test's own writes down what it is given: every finding, then the tables."""
+    reports = sorted(map(str, (demo.folder / "reports").glob("gpus-[14]_batch-8.*/*.sqlite*")))
     seen = tmp_path / "seen"
     terminal, end = pty.openpty()
     with os.fdopen(terminal, "rb"):
         environment = os.environ | {"NSW_ROOT": str(demo.root), "PAGER": f"cat >'{seen}'", "TERM": "xterm"}
-        words = [sys.executable, "-m", "nsw", "summarize", "--full"]
+        words = [sys.executable, "-m", "nsw", command, *(reports if command == "read" else ()), "--full"]
         subprocess.run(words, stdin=end, stdout=end, env=environment, cwd=demo.root, check=True, timeout=100)
         os.close(end)
-    assert len(seen.read_text().splitlines()) > 500
+    text = seen.read_text()
+    assert "gradient_as_bucket_view=True" in text.partition("gpu_summary" if command == "read" else "weak scaling")[0]
+    assert len(text.splitlines()) > 200
 
 
 def test_the_commands_of_a_selection_keep_it(demo):
@@ -85,6 +89,29 @@ def test_the_commands_of_a_selection_keep_it(demo):
     assert "summarize alexnet-scaling --case batch=8 --exclude gpus=2 --full`" in printed
     (command,) = re.findall(r"nsw (compare \S+ gpus-1_batch-8 gpus-4_batch-8)`", printed)
     assert "2.67x faster" in demo.nsw(*command.split()).stdout
+
+
+def test_the_finding_of_the_headline_comes_first_on_a_terminal(demo, monkeypatch):
+    lines = screen(nsw.open(demo.folder).answers._summary(), monkeypatch)
+    assert next(line for line in lines if line.startswith("* ")).startswith("* gpus-4_batch-8: GPU 0 comes last")
+
+
+def test_the_full_answer_of_a_case_has_each_table_and_note_once(demo):
+    lines = demo.nsw("summarize", "--case", "gpus-4_batch-8", "--full").stdout.splitlines()
+    assert sum(line.startswith(" GPU idle ") for line in lines) == 1
+    assert sum(line.startswith("Recorded on ") for line in lines) == 1
+
+
+def test_the_command_below_a_finding_does_not_lead_back_to_itself(demo):
+    selected = ("--case", "gpus-1_batch-8", "--case", "gpus-4_batch-8")
+    printed = demo.nsw("summarize", *selected).stdout
+    commands = re.findall(r"^  `.*(summarize .*)`$", printed, re.MULTILINE)
+    scaling = " ".join(("summarize alexnet-scaling", *selected, "--table scaling"))
+    assert scaling in commands
+    assert scaling.removesuffix(" --table scaling") not in commands
+    for row in json.loads(demo.nsw(*scaling.split(), "--json").stdout)["rows"]:
+        parts = ("computing_ns", "copies_ns", "nccl_alone_ns", "idle_ns")
+        assert sum(row[name] for name in parts) == pytest.approx(row["iteration_ns"], rel=0.01)
 
 
 def test_the_first_screen_has_the_headline_first_and_few_lines(demo, monkeypatch):

@@ -42,7 +42,7 @@ def test_no_number_id_or_reason_is_cut(width):
 def test_a_width_that_no_terminal_has_is_not_offered():
     wide = [(*row[:3], "x" * 90, *row[4:]) for row in ROWS]
     assert "hidden, shown with --format csv: share of the whole)" in printed(140, wide, elsewhere="--format csv")
-    assert " hidden, shown on a terminal " in printed(60, elsewhere="--format csv")
+    assert "(hidden, shown at width " in printed(60, elsewhere="--format csv")
 
 
 def test_with_room_all_is_there_and_nothing_is_said():
@@ -73,7 +73,7 @@ def test_what_goes_first_is_what_matters_least_and_the_width_that_it_needs_is_tr
     text = printed(72)
     assert "share of" not in text.split("(")[0]
     line = next(line for line in text.splitlines() if "hidden" in line)
-    need = int(line.split(" terminal ")[1].split()[0])
+    need = int(line.split(" width ")[1].split()[0].rstrip(":"))
     assert "hidden" not in printed(need)
     assert "hidden" in printed(need - 1)
 
@@ -98,7 +98,7 @@ def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
     rows = [["a", *("12345678" for _ in range(40))]]
     least = [head.removesuffix(">") for head in columns[1:]]
     out.print(TextTable(None, columns, rows, wide="name", droppable=least, elsewhere="--format csv"))
-    note = stream.getvalue()[stream.getvalue().index("columns are hidden") :]
+    note = stream.getvalue()[stream.getvalue().index("(hidden, ") :]
     assert "shown with --format csv: metric_" in " ".join(note.split())
     assert note.count("metric_") == 8
     assert " more)" in note
@@ -106,7 +106,7 @@ def test_of_many_hidden_columns_some_are_named_and_the_rest_counted():
 
 def test_headings_wrap_before_anything_is_lost():
     rows = [("a", "b", "1", "2", "3", "4")]
-    text = printed(44, rows)
+    text = printed(45, rows)
     assert "hidden" not in text
     assert {"share", "of", "the", "whole"} <= set(text.split())
 
@@ -148,6 +148,17 @@ def test_a_narrow_roofline_keeps_what_was_reached_and_says_why_a_share_is_empty(
 @pytest.mark.parametrize(("mean", "shown"), [(2.0, "2"), (2.5, "2.50"), (1204.0, "1,204"), (3, "3")])
 def test_a_mean_of_counts_that_is_whole_is_shown_as_a_count(mean, shown):
     assert format_cell("launches", mean) == shown
+
+
+def test_a_heading_has_three_lines_while_another_column_can_give_way():
+    rows = [("k" * 50, "21 %", "61 % input, 8 % launches")]
+    stream = io.StringIO()
+    out = console(stream)
+    out.width = 70
+    columns = ("work", "of the time without rare long gaps>", "largest, of it")
+    out.print(TextTable(None, columns, rows, wide="work", phrases=("largest, of it",)))
+    assert "hidden" not in stream.getvalue()
+    assert len(stream.getvalue().partition("\u2500")[0].strip("\n ").splitlines()) == 3
 
 
 def test_names_are_told_apart_after_the_cut():
@@ -199,3 +210,16 @@ def test_two_sentences_share_the_room_that_is_left():
     first, second = (line.split("   ") for line in stream.getvalue().splitlines()[-3:-1])
     assert [cell.strip() for cell in first if cell] == ["a", "launch-bound, 125", "let GPU 0 launch sooner,"]
     assert [cell.strip() for cell in second if cell.strip()] == ["operations of 12.5 us", "overlap the rest"]
+
+
+def test_times_of_a_computed_table_have_one_unit_a_column_and_its_words_go_last():
+    row = {"case": "gpus-4", "name": "GPU 0", "last_pct": 72.2, "late_ns": 275_024.2, "cost_ns": 1_198_677.1,
+           "cost_pct": 24.9, "cause": "slow-host", "why": "its GPU waits 1.97 ms longer for its host"}  # fmt: skip
+    out = console(stream := io.StringIO())
+    out.width = 80
+    show_rows(out, "stragglers", [row, row | {"cost_ns": 3857.8}], list(row), table_name="stragglers", parameters=())
+    text = stream.getvalue()
+    assert "1,198.7" in text
+    assert "3.858" in text
+    assert "its GPU waits" in text
+    assert "1,198,677" not in text

@@ -215,7 +215,7 @@ CASES = Table(
 def test_the_headline_stays_in_sight_whatever_follows_the_answer(monkeypatch):
     printed = low_screen(monkeypatch, CASES, ["warning: " + "w" * 150, "3 other files"])
     assert len(printed.splitlines()) + 3 < 24  # the warning takes two lines, and the prompt one
-    assert "hidden" not in printed
+    assert "(hidden, shown at width " in printed
 
 
 def test_a_table_that_is_cut_begins_with_the_case_of_the_headline(monkeypatch):
@@ -459,7 +459,7 @@ def test_what_shares_are_not_of_stays_where_other_asides_find_no_room(low_lines)
     assert [line for line in lines if line in {note.text for note in asides}] == ["left-out word", "outside word"]
 
 
-def test_rows_of_reports_beside_each_other_go_before_asides_and_sentences(low_lines):
+def test_rows_of_reports_beside_each_other_go_before_asides_and_the_first_sentence_before_rows(low_lines):
     columns = (Column("case", "report"), Column("what", "what is wrong"), Column("do", "do"))
     rows = tuple((f"c{n}", "launch-bound, 125 operations " * 2, "CUDA graphs " * 6) for n in range(15))
     blocks = (
@@ -469,12 +469,25 @@ def test_rows_of_reports_beside_each_other_go_before_asides_and_sentences(low_li
     )
     lines = low_lines(*blocks, rows_first=True)
     assert len(lines) <= 23
-    assert [line.split() for line in lines if "launch" in line] == [[f"c{n}", "launch-bound"] for n in range(15)]
-    assert lines[-1] == "next (1 finding more)"
-    assert sum("launch" in line for line in low_lines(*blocks)) < 15
+    assert [line.split() for line in lines if "launch" in line] == [[f"c{n}", "launch-bound"] for n in range(11)]
+    assert [line.partition(": ")[2] for line in lines if "hidden" in line] == ["do)"]
+    assert "* word" in " ".join(lines)
+    assert lines[-1] == "next"
     few = low_lines(replace(blocks[0], rows=rows[:2], by_weight=(0, 1)), *blocks[1:], rows_first=True)
     assert {"none", "next"} < {*few}
     assert "CUDA graphs" in " ".join(few)
+
+
+def test_the_rows_that_make_up_most_of_the_time_go_before_the_command_below_a_sentence(low_lines):
+    shares = (30.0, 20.0, 5.0, 4.0, 1.0, 40.0)
+    columns = (Column("part", "GPU work"), Column("share_pct", "of the time", "whole %"))
+    table = Table("t", "", columns, tuple((f"part {n}", share) for n, share in enumerate(shares)), whole=("share_pct",))
+    asides = [Note(f"n{n}", "word " * 30, tone="aside") for n in range(2)]
+    finding = Finding("f", "word " * 190)
+    lines = low_lines(table, *asides, finding, proof=lambda _: "nsw read", last_line="draws it")
+    assert len(lines) <= 23
+    assert [line.split()[1] for line in lines if line.startswith(" part")] == ["0", "1", "2", "5"]
+    assert "draws it" not in lines
 
 
 def test_a_legend_has_the_words_of_the_columns_that_are_shown(low_lines):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,7 @@ _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
 _BOTH: Final = 0.7  # of the time of gaps between a copy back and one to the GPU: else the latter is what they share
+_LONGER: Final = 1.1  # times the rest of an iteration: input that one thread cannot make beside it
 _LISTED: Final = 2  # pairs of operations between which gaps are
 _A_LINE: Final = 0.02  # of gaps that end with input: writes that take less do not say what the rest is
 _OF_ONE_STEP: Final = 2.9  # gaps before input of an iteration, of which a loader's batch has one or two
@@ -46,8 +48,9 @@ _PIN: Final = (
     "DataLoader(pin_memory=True) receives and pins the next batch in a thread of its own, and"
     " .to(device, non_blocking=True) copies it; fewer and larger tensors a batch take less time."
 )
-_MAKE_ON_GPU: Final = "Make on the GPU what is copied there, before the loop if it does not change; else"
-_MAKE_AHEAD: Final = "make that input ahead, in a thread beside the GPU's work"
+_COPY_ONCE: Final = "Copy once, before the loop, what does not change; make the rest on the GPU, or ahead,"
+_MAKE_AHEAD: Final = "Make that input ahead,"
+_BESIDE: Final = "in a thread beside the GPU's work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,9 +283,23 @@ def _input(gaps: LongGaps) -> IdleCause:
             idle.is_iteration and gaps.sum_of("gaps") >= _OF_ONE_STEP and not idle.use.get("spawns")
         )
     )
-    ahead = _MAKE_AHEAD + (" or in DataLoader's workers." if gaps.framework == "pytorch" else ".")
-    advice = f"{ahead[0].upper()}{ahead[1:]}" if gaps.are_of_slow else f"{_MAKE_ON_GPU} {ahead}" if is_of_step else ""
+    where = _BESIDE + (" or in DataLoader's workers." if gaps.framework == "pytorch" else ".")
+    advice = f"{_MAKE_AHEAD} {where}" if gaps.are_of_slow else ""
+    if is_of_step and not gaps.are_of_slow:
+        advice = f"{_COPY_ONCE} {where}{_threads_text(gaps)}"
     return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does + _sides_text(gaps), advice)
+
+
+def _threads_text(gaps: LongGaps) -> str:
+    """How many threads hide input that takes longer than the rest of an iteration; empty: one does."""
+    rest_ns = gaps.idle.med_ns - gaps.took_ns
+    if not gaps.idle.is_iteration or gaps.took_ns <= _LONGER * rest_ns:
+        return ""
+    share, threads = 100 * rest_ns / gaps.idle.med_ns, math.ceil(gaps.took_ns / rest_ns)
+    return (
+        f" It takes longer than the rest of an iteration ({format_ns(rest_ns)}): one thread saves no more than"
+        f" {share:.0f} %, {threads} of them hide all of it."
+    )
 
 
 def _host_work(gaps: LongGaps) -> IdleCause:

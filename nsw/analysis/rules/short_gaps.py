@@ -40,10 +40,18 @@ _MANY_READS: Final = 10  # an iteration: no convergence test or log has so many
 _ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
 _OUTWEIGHS: Final = 1.5  # times what waits cost: launches that are the first thing to cure
 _PREVENTS: Final = 0.1  # of an iteration: waits of which so much comes are the first thing to cure
+_LATE: Final = 0.3  # of an iteration: launches that take more are told by themselves
 _OF_LOOPS: Final = 1000  # operations of one compiled program, from which a loop in it launches them
 _UNROLL: Final = (
     "Give a step of the loop more work: jax.lax.scan(..., unroll=8) or more, jax.vmap over independent problems"
     " (chains, samples); where steps combine associatively, jax.lax.associative_scan."
+)
+_RECURRENT_STEP: Final = re.compile(r"elemWiseRNNcell|(?:LSTM|GRU)_elementWise")  # of cuDNN
+_STEPS: Final = 0.2  # of all operations: steps of recurrent layers, beside which there are their products
+# by PyTorch's documentation of nn.LSTM
+_WHOLE_SEQUENCES: Final = (
+    "The recurrent layers are launched step by step. In half precision, and with padded rather than packed input, cuDNN"
+    " may run a whole sequence in one kernel (of nn.LSTM, nn.GRU, not of cells in a loop); or a larger batch."
 )
 _COMPUTE_ON_GPU: Final = (
     "Keep the values on the GPU, and compute there what the host computes from them (tensors, a kernel of one block,"
@@ -127,6 +135,9 @@ def wait_and_launch_gap_causes(case: CaseSummary, idle: IdleGpu) -> list[IdleCau
     """Gaps of microseconds: waits for the GPU, as far as the host would be ahead without them, and launches."""
     gaps = _divide_short_gaps(case, idle)
     parts = []
+    late = _late_launches_cause(idle, gaps)
+    if late is not None:
+        return [late]
     if gaps.waits_ns:
         by_wait = _gpu_wait_gap_cause(
             case, idle, gaps.waits_ns, is_value=gaps.value_gaps_ns >= gaps.wait_gaps_ns, a_kernel=_waits_a_kernel(idle)
@@ -189,6 +200,27 @@ def _divide_short_gaps(case: CaseSummary, idle: IdleGpu) -> _ShortGaps:
         if not outweighed:
             launches, by_waits = launches + by_waits - freed, freed
     return _ShortGaps(launches, by_waits, launch_gaps_ns, waits, values, outweighed)
+
+
+def _late_launches_cause(idle: IdleGpu, gaps: _ShortGaps) -> IdleCause | None:
+    """Launches that come late, since the host waits in each iteration for a value, and is not ahead behind it.
+
+    Without the wait it would be, as far as it is faster than the GPU. Where there are gaps at the values themselves,
+    or where launches are the first thing to cure, other causes tell.
+    """
+    values, waits_ns = idle.use.get("values", 0.0), idle.med_ns - _host_ns(idle)
+    at_waits_ns = max(gaps.value_gaps_ns, gaps.wait_gaps_ns)
+    if at_waits_ns > SOME * gaps.launch_gaps_ns or gaps.launch_gaps_ns >= _LATE * idle.med_ns:
+        return None
+    saved_ns = min(gaps.launch_gaps_ns, idle.med_ns - max(_gpu_work_ns(idle), _host_ns(idle)))
+    if not idle.is_iteration or values < RARE or waits_ns < _PREVENTS * idle.med_ns or saved_ns < waits_ns * PART:
+        return None
+    count = "a value" if values < _ONCE else f"{values:,.0f} values"
+    return IdleCause(
+        "scalar-reads", saved_ns, f"waits {format_ns(waits_ns)} for {count}",
+        f"the host waits {format_ns(waits_ns)} of an iteration for the GPU, where it reads {count} back, and so is not"
+        " ahead of it with its launches behind that", named=((GAP_WORDS["launch"], saved_ns),),
+    )  # fmt: skip
 
 
 def _waits_a_kernel(idle: IdleGpu) -> float:
@@ -254,6 +286,8 @@ def _launch_bound_cause(case: CaseSummary, idle: IdleGpu, gaps: _ShortGaps) -> I
         fact = f"{program}: {fact}"
     elif idle.use.get("values", 0.0) > _ONCE and _are_values_conditions(case, idle):
         advice = _conditions_advice(idle)
+    elif _are_steps_of_recurrence(case):
+        advice, do = _WHOLE_SEQUENCES, "half precision, padded input"
     return IdleCause(
         "launch-bound", gaps.launches_ns, short, f"launch-bound: {fact}", advice, do, gaps_ns=gaps.launch_gaps_ns
     )
@@ -312,6 +346,12 @@ def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
     if not idle.is_iteration and case.loop_thunks >= PART * idle.operations:
         return True
     return idle.operations >= _OF_LOOPS and name.startswith("XlaModule")
+
+
+def _are_steps_of_recurrence(case: CaseSummary) -> bool:
+    """Whether many operations are steps of PyTorch's recurrent layers, each launched by itself."""
+    steps = sum(share.calls or 0.0 for share in case.gpu_work if _RECURRENT_STEP.search(share.name))
+    return steps >= _STEPS * sum(share.calls or 0.0 for share in case.gpu_work) and detect_framework(case) == "pytorch"
 
 
 def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:

@@ -28,6 +28,7 @@ _MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
 _OUTWEIGHS: Final = 4.0  # times the largest gain
 _FEW_BLOCKS: Final = 2.0  # an SM, which holds up to 32
 _FUSIBLE: Final = "elementwise, normalisation and reduction"
+_PRODUCTS: Final = ("GEMM", "convolution", "attention", "matrix-vector", "recurrence")  # work that nothing fuses
 _FUSE: Final = "Each of them passes over memory by itself; torch.compile fuses many of them."
 _LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters, or work to fuse
 
@@ -61,8 +62,10 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         limit = _bound_text(case, first) or _few_blocks_text(case, first)
         stands_out = f"{first.short_name} is {share:.0f} % of its work{limit}"
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
-        size, share_of, do, table = f"{fusible:.0f} %", "of GPU work is", "torch.compile", "hotspots"
-        stands_out, what, advice = f"{size} of its work is {_FUSIBLE} kernels", f"{size} {_FUSIBLE}", _FUSE
+        stands_out, advice, table = f"{fusible:.0f} % of its work is {_FUSIBLE} kernels", _FUSE, "hotspots"
+        if fusible >= _class_pct(case, _PRODUCTS):
+            size, share_of, do = f"{fusible:.0f} %", "of GPU work is", "torch.compile"
+            what = f"{size} {_FUSIBLE}"
     elif first is not None and _is_large_kernel(first, share):
         limit = _bound_text(case, first) or _few_blocks_text(case, first)
         stands_out = f"its largest kernel is {first.short_name} ({share:.0f} % of its work{limit})"
@@ -117,7 +120,12 @@ def _fusible_work_pct(case: CaseSummary) -> float:
         return 0.0
     if any(work.name.startswith("triton_") for work in case.gpu_work):
         return 0.0
-    return sum(case.spent.share_pct(part) for part in ("elementwise", "normalisation", "reduction"))
+    return _class_pct(case, ("elementwise", "normalisation", "reduction"))
+
+
+def _class_pct(case: CaseSummary, classes: Sequence[str]) -> float:
+    """How much of the GPU's work is of these classes, %."""
+    return sum(case.spent.share_pct(part) for part in classes) if case.spent is not None else 0.0
 
 
 def _copy_bound_hit(case: CaseSummary, idle: IdleGpu, copy: Copies) -> Hit:
