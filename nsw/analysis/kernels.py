@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     _Measured = tuple[dict[str, float], float, float | None]
 
 
+ALL_KERNELS: Final = "the kernels' time"  # what shares of kernels are of, where nothing else is named
 # What tells launches apart, and summaries over launches, which have no id.
 _MOST_UNNAMED: Final = 40
 _REPEATED, _OF_START_PCT = 3, 25.0  # launches of a kernel that repeats; the share of those that do not
+_OF_AN_ITERATION: Final = 0.2  # of all kernels, which are launched once between others: a report of a single iteration
 _OWNED: Final = ("run", "report", "block", "rank", "pid", "device", "launch_id", "kernel")
 
 
@@ -282,6 +284,7 @@ class KernelRow:
         program_bytes: The most that its program held on a GPU, by samples beside a run; the driver's own part included.
         long_launches: Those of very unequal launches that take most of its time; None: their mean is telling.
         is_first: Whether its report's counters begin with it.
+        is_between: Whether in its report kernels that repeat begin both before and after it.
         levels: The metrics that nvprof printed as a level of 0 to 10: their values are the middles of tenths.
     """
 
@@ -314,6 +317,7 @@ class KernelRow:
     levels: tuple[str, ...] = ()
     long_launches: LongLaunches | None = None
     is_first: bool = False
+    is_between: bool = False
 
     @property
     def launch_ns(self) -> float | None:
@@ -346,6 +350,7 @@ def kernel_table(
     ]
     known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_ncu_range(row)]
     total_ns = sum(total for total, _ in timeline.values()) if timeline else sum(known_times)
+    repeated = [at for at, row in enumerate(kernel_rows) if row.launches > 1] or [len(kernel_rows)]
     kernel_rows = [
         replace(
             row,
@@ -354,6 +359,7 @@ def kernel_table(
             else None,
             source=sources.get(without_spaces(row.name)),
             is_first=at == 0,
+            is_between=repeated[0] < at < repeated[-1],
         )
         for at, row in enumerate(kernel_rows)
     ]
@@ -364,13 +370,37 @@ def kernel_table(
 def kernels_of_start(kernels: Sequence[KernelRow]) -> set[str]:
     """Names of kernels launched once beside others that repeat: set-up, which a run has once.
 
-    Those that take much of the time are so only where they are launched before all others.
+    Those that take much of the time are so only where they are launched before all others. A report of a single
+    iteration has no set-up that can be told from it: many of its kernels are launched once, between others.
     """
     once = [kernel for kernel in kernels if kernel.launches == 1]
     if not any(kernel.launches >= _REPEATED for kernel in kernels):
         return set()
+    if sum(kernel.is_between for kernel in once) >= max(_REPEATED, _OF_AN_ITERATION * len(kernels)):
+        return set()
     is_little = sum(kernel.share_pct or 0.0 for kernel in once) < _OF_START_PCT
     return {kernel.name for kernel in once if is_little or kernel.is_first}
+
+
+class ShareBase(NamedTuple):
+    """What the shares of kernels are of: its name, how much of the time of all kernels that is (%), what it lacks."""
+
+    name: str
+    pct: float
+    setup: KernelRow | None
+
+    def share(self, share_pct: float | None) -> float | None:
+        """A share of the time of all kernels as one of this time, %."""
+        return None if share_pct is None else 100 * share_pct / self.pct
+
+
+def kernel_share_base(kernels: Sequence[KernelRow]) -> ShareBase:
+    """The time that shares of kernels tell most of: without set-up, where that is much of a few measured launches."""
+    start = kernels_of_start(kernels)
+    setup = next((k for k in kernels if k.name in start and _OF_START_PCT <= (k.share_pct or 0.0) < 100), None)
+    if setup is None or setup.share_pct is None or any(kernel.time_from != "counters" for kernel in kernels):
+        return ShareBase(ALL_KERNELS, 100.0, None)
+    return ShareBase(f"{ALL_KERNELS} without {setup.short_name}", 100 - setup.share_pct, setup)
 
 
 def add_timeline_times(

@@ -11,6 +11,7 @@ from nsw.analysis.blocks import Block, Cell, Column, Evidence, Table, drop_empty
 from nsw.analysis.groups import sum_by
 from nsw.analysis.host import OTHER_WORK, WAITS, classify_function
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS
+from nsw.analysis.kernels import ALL_KERNELS, kernel_share_base
 from nsw.analysis.rules.binding import (
     LATENCY,
     ROOF_PCT,
@@ -22,6 +23,7 @@ from nsw.analysis.rules.binding import (
 from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, largest_stall_text, launch_shape_text
+from nsw.analysis.rules.memory_access import stores_matter
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
 from nsw.analysis.spent import NOT_SHOWN, Part, Spent
 from nsw.metrics import find_chip, find_metric
@@ -54,6 +56,7 @@ _FIGURES_SHOWN: Final = 4  # of a kernel, likewise
 _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they matter; else one a global load
 _MANY: Final = 9  # kernels, of which a range says nothing
 _OF_NCU: Final = (7, 0)  # compute capability from which ncu knows a GPU
+_MANY_TIMES: Final = 2  # the largest kernel's share, from which the variants of a function say more
 _PICKED_PCT: Final = 20.0  # of the kernels' time, below which one of many says little of them
 _LIMITS, _LIMIT_PCT = 3, 10.0  # what binds most of the time of many kernels, each at least so much of it
 _BROADCAST: Final = 1.1  # sectors a load: all threads of a warp read one address
@@ -367,16 +370,26 @@ def _kernels_section(case: CaseSummary) -> Section | None:
         Column("gst_efficiency", "stores used", "whole %"), Column("do", "what to do"),
     )  # fmt: skip
     names = number_repeated_names([k.short_name for k in case.kernels])
-    rows = [(name, *_kernel_cells(k, alone=len(names) == 1)) for name, k in zip(names, case.kernels, strict=True)]
+    base = kernel_share_base(case.kernels)
+    shares = [k.share_pct if k is base.setup else base.share(k.share_pct) for k in case.kernels]
+    rows = [
+        (name, *_kernel_cells(k, share, alone=len(names) == 1))
+        for name, k, share in zip(names, case.kernels, shares, strict=True)
+    ]
     table = _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
     if len(table.columns) == 1:
         table = _metrics_table(case)
-    return _kernels_headline(case.kernels, table), _limit_rows(table, _ROWS)
+    if (setup := base.setup) is None:
+        return _kernels_headline(case.kernels, table, base.name), _limit_rows(table, _ROWS)
+    kernels = [replace(k, share_pct=n) for k, n in zip(case.kernels, shares, strict=True) if k is not setup]
+    head = f"{setup.short_name}, launched once, takes {setup.share_pct:.0f} % of {ALL_KERNELS}"
+    return f"{head}; {_kernels_headline(kernels, table, 'the rest')}", _limit_rows(table, _ROWS)
 
 
 def _limit_rows(table: Table, limit: int) -> Table:
-    """The first rows of a table, with how many it lacks."""
-    return replace(table, rows=table.rows[:limit], omitted=max(0, len(table.rows) - limit))
+    """The first rows of a table with the columns that they fill, and how many rows it lacks."""
+    columns, rows = drop_empty_columns(table.columns, table.rows[:limit])
+    return replace(table, columns=columns, rows=rows, omitted=max(0, len(table.rows) - limit))
 
 
 def _metrics_table(case: CaseSummary) -> Table:
@@ -396,8 +409,8 @@ def _used_bytes_pct(efficiency: float | None) -> float | None:
     return min(efficiency, 100.0) if efficiency else None
 
 
-def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
-    """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
+def _kernel_cells(kernel: KernelRow, share: float | None, *, alone: bool) -> tuple[Cell, ...]:
+    """The cells of a kernel with this share of the work; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = binding_part(kernel), kernel.metrics
     return (
         None if alone else kernel.share_pct,
@@ -406,13 +419,19 @@ def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
         None if limit is None else busiest_part_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),
-        _used_bytes_pct(metrics.get("gst_efficiency")),
-        kernel_advice_text(kernel, 100.0 if alone else kernel.share_pct),
+        _used_bytes_pct(metrics.get("gst_efficiency")) if stores_matter(kernel) else None,
+        kernel_advice_text(kernel, 100.0 if alone else share),
     )  # fmt: skip
 
 
-def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
-    """The most telling of kernels with counters: what the largest is bound by, or what was measured."""
+def _kernels_headline(kernels: Sequence[KernelRow], table: Table, base: str) -> str:
+    """The most telling of kernels with counters: what the largest is bound by, or what was measured.
+
+    Args:
+        kernels: Those that count, most expensive first.
+        table: Of all.
+        base: What their shares are of.
+    """
     first, limit = kernels[0], binding_part(kernels[0])
     summary = plural(len(kernels), "kernel")
     if not any(kernel.metrics for kernel in kernels):
@@ -439,12 +458,12 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
         how = "" if ranges else f" (`nvprof` without --metrics{by_ncu} measures them)"
         return f"{summary}, without times{how}" + "".join(f", {text}" for text in ranges)
     elif first.share_pct < _PICKED_PCT and not kernel_advice_text(first, first.share_pct):
-        return _many_small_kernels_text(kernels)
+        return _many_small_kernels_text(kernels, base)
     else:
         alike = [kernel for kernel in kernels if kernel.short_name == first.short_name]
         variants = f" ({len(alike)} variants)" if len(alike) > 1 else ""
         share_pct = sum(kernel.share_pct or 0.0 for kernel in alike)
-        summary = f"{first.short_name}{variants} takes {share_pct:.0f} % of the kernels' time"
+        summary = f"{first.short_name}{variants} takes {share_pct:.0f} % of {base}"
     if limit is not None and (limit == LATENCY or busiest_part_pct(first) < ROOF_PCT):
         fault = kernel_fault(first, 100.0 if len(kernels) == 1 else first.share_pct)
         if fault is not None and (is_waste(fault) or limit != LATENCY):  # which is why its warps wait
@@ -476,18 +495,36 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
     return ", ".join((summary, *_measured_metric_texts(first), *by_rule))
 
 
-def _many_small_kernels_text(kernels: Sequence[KernelRow]) -> str:
-    """Kernels of which none takes much, and what binds most of their time."""
+def _many_small_kernels_text(kernels: Sequence[KernelRow], base: str) -> str:
+    """Kernels of which none takes much, and what binds most of their time; the variants of a function count as one.
+
+    Args:
+        kernels: The kernels.
+        base: What their shares are of.
+    """
+    functions = sum_by((_function_name(kernel), kernel.share_pct or 0.0) for kernel in kernels)
+    function = max(functions, key=lambda name: functions[name])
+    variants = [kernel for kernel in kernels if _function_name(kernel) == function]
+    most = max(kernel.share_pct or 0.0 for kernel in kernels)
+    if functions[function] >= max(_PICKED_PCT, _MANY_TIMES * most):
+        count = f"{function} takes {functions[function]:.0f} % of {base} in {len(variants)} variants"
+        return count + _binding_parts_text(variants, "")
+    count = plural(len(kernels), "kernel")
+    of_time, of_bound = (f", none above {most:.0f} % of their time", "it") if most < _PICKED_PCT else ("", "their time")
+    return count + of_time + _binding_parts_text(kernels, f"of {of_bound} ")
+
+
+def _function_name(kernel: KernelRow) -> str:
+    """The name of a kernel's function, without template arguments."""
+    return kernel.short_name.partition("<")[0]
+
+
+def _binding_parts_text(kernels: Sequence[KernelRow], of_time: str) -> str:
+    """What binds most of the time of these kernels, behind a semicolon; empty: nothing binds much of it."""
     shares = sum_by((part, kernel.share_pct or 0.0) for kernel in kernels if (part := binding_part(kernel)) is not None)
     largest = sorted(shares, key=lambda part: -shares[part])[:_LIMITS]
     bound = [f"{shares[part]:.0f} % by {part}" for part in largest if shares[part] >= _LIMIT_PCT]
-    most, count = max(kernel.share_pct or 0.0 for kernel in kernels), plural(len(kernels), "kernel")
-    of_time, of_bound = (f", none above {most:.0f} % of their time", "it") if most < _PICKED_PCT else ("", "their time")
-    if not bound:
-        return count + of_time
-    return f"{count}{of_time}; {bound[0].replace('%', f'% of {of_bound} bound', 1)}" + "".join(
-        f", {other}" for other in bound[1:]
-    )
+    return "; " + ", ".join([bound[0].replace("%", f"% {of_time}bound", 1), *bound[1:]]) if bound else ""
 
 
 def _least_used_text(kernels: Sequence[KernelRow]) -> str:

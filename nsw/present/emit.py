@@ -370,7 +370,7 @@ class ParquetFiles(TableFiles):
 
 _STALLS: Final = 2
 _NOT_IN_ROWS: Final = frozenset(
-    {"shapes", "stalls", "roofline", "advice", "points", "metrics", "levels", "long_launches", "is_first"}
+    {"shapes", "stalls", "roofline", "advice", "points", "metrics", "levels", "long_launches", "is_first", "is_between"}
 )
 
 

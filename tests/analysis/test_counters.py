@@ -101,6 +101,16 @@ FEEDING = SHARED | {"inst_executed_shared_stores": 1e6, "shared_bank_conflicts":
 
 NODES = {"gld_efficiency": 12.0, "gst_efficiency": 37.0, "gld_transactions_per_request": 16.0, "tex_cache_hit_rate": 90.0,
          "gst_transactions_per_request": 16.0, "warp_execution_efficiency": 64.0, "threads_per_block": 256.0}  # fmt: skip
+
+
+def bare_atomics(**metrics):
+    """Atomic operations of which neither DRAM's bytes nor waits were counted."""
+    row = kernel(**{"l2_tex_hit_rate": 35.0, "l2_atomic_transactions": 9e7, "l2_bytes": 32 * 5e7, "stalls": (),
+                    "l2_throughput_max": 22.0} | metrics)  # fmt: skip
+    uncounted = {"dram_bytes", "stall_memory_dependency", "stall_barrier"}
+    return replace(row, metrics={name: value for name, value in row.metrics.items() if name not in uncounted})
+
+
 ILL = [  # cause, a kernel that has it, those near it that have it not
     ("uncoalesced-access", l1(**SCATTERED),
      [l1(), l1(**SCATTERED | {"gld_transactions_per_request": 1.0}), l1(**SCATTERED | {"gld_efficiency": 80.0})]),
@@ -200,7 +210,10 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("occupancy-block-size", few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=32.0),
      [few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=256.0),
       few(theoretical_occupancy_pct=50.0, achieved_occupancy_pct=17.0, threads_per_block=32.0, waves_per_sm=2.0)]),
-    ("l2-capacity", kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=800 * MB, **EVENLY),
+    ("scattered-atomics", bare_atomics(), [
+        bare_atomics(l2_tex_hit_rate=60.0), bare_atomics(l2_atomic_transactions=3e7),  # of 5e7 sectors
+        bare_atomics(l2_throughput_max=60.0), bare_atomics(l2_atomic_transactions=1e3)]),  # few addresses; those of blocks
+    ("scattered-atomics", kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=800 * MB, **EVENLY),
      [kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e7, dram_bytes=400 * MB, **EVENLY),  # loads and stores alone
       kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=5e4, dram_bytes=258.5 * MB, **EVENLY),  # which are nearly all
       kernel(l2_tex_hit_rate=30.0, l2_atomic_transactions=2e4, dram_bytes=800 * MB, **EVENLY)]),  # of other data
@@ -804,3 +817,71 @@ def test_kernels_of_set_up_are_in_no_finding(share, launches, is_named):
     again = replace(scattered, launches=launches, share_pct=100 - share)
     (hit,) = hits(again, once).values()
     assert ("likewise init" in hit.fact) is is_named
+
+
+def test_shares_and_gains_are_without_a_set_up_that_takes_much():
+    again = replace(kernel(memory=85.0, l2_throughput=85.0, **BOTH), short_name="again", launches=5.0, share_pct=20.0)
+    once = kernel(name="init", short_name="init", launches=1.0, share_pct=80.0, is_first=True)
+    alone, (hit,) = hits(replace(again, share_pct=100.0)), hits(again, once).values()
+    assert hit.gain_pct == pytest.approx(alone[hit.cause].gain_pct)
+    assert hit.gain_of == "the kernels' time without init"
+    assert hit.fact.startswith("again (100 % of the kernels' time without init) uses 4.0 of the 32 bytes")
+    summary = replace(summarize_reports("r", []), cases=(case(again, once),), hits={"c": [hit]})
+    text = find_headline(first_screen_blocks(summary))
+    assert text.startswith("c: init, launched once, takes 80 % of the kernels' time; again takes 100.0 us a launch")
+    (traced,) = hits(replace(again, time_from="timeline"), once).values()  # whose shares are of a run
+    assert traced.gain_pct == pytest.approx(hit.gain_pct / 5)
+
+
+def test_a_report_of_a_single_iteration_has_no_set_up():
+    rows = [kernel(name=name, launches=4, share_pct=22.0) for name in "abcd"]
+    once = [kernel(name=name, launches=1, share_pct=3.0, is_between=True) for name in "xyz"]
+    assert kernels_of_start([*rows, *once[:2]]) == {"x", "y"}
+    assert not kernels_of_start([*rows, *once])
+
+
+FOREACH = [f"void at::native::multi_tensor_apply_kernel<Metadata, {functor}>" for functor in ("Mul", "Lerp", "Sqrt")]
+GRADIENT = [
+    "at::native::compute_grad_weight<float>",
+    "void at::native::vectorized_elementwise_kernel<4, FillFunctor<float>>",
+]
+
+
+@pytest.mark.parametrize(("names", "cause"), [
+    (FOREACH, {"unfused-optimizer"}), (FOREACH[:2], set()),  # a norm of gradients has two
+    ([*FOREACH[:2], FOREACH[2].replace("Sqrt", "FusedAdam")], set()),
+    ([*FOREACH, *GRADIENT], {"dense-embedding-gradient"}), ([*FOREACH, GRADIENT[0]], {"unfused-optimizer"}),
+])  # fmt: skip
+def test_passes_of_an_optimizer_are_told_by_counters_alone(names, cause):
+    share = 60.0 / len(names)
+    rows = [kernel(name=name, short_name=name, share_pct=share, stalls=()) for name in names]
+    found = hits(*rows, kernel(name="mine", short_name="mine", share_pct=40.0, stalls=()))
+    assert found.keys() == cause
+    assert all("of the kernels' time is the" in hit.fact for hit in found.values())
+
+
+def test_shared_memory_binds_where_its_passes_fill_the_cycles_of_l1():
+    passes = 132 * 158e3
+    full, half = (kernel(memory=88.0, l1_throughput=88.0, shared_wavefronts=share * passes, shared_bank_conflicts=0.0)
+                  for share in (0.86, 0.5))  # fmt: skip
+    assert (binding_part(full), binding_part(half)) == ("shared memory", "L1")
+    assert hits(full)["shared-memory-bound"].what == "no bank conflicts"
+
+
+def test_what_else_a_kernel_wastes_that_takes_most_is_said_behind_its_memory():
+    ill = kernel(memory=66.0, l2_throughput=66.0, **BOTH, warp_execution_efficiency=36.0, waves_per_sm=0.22)
+    ((hit,), (alike,)) = (hits(row).values() for row in (ill, kernel(memory=66.0, l2_throughput=66.0, **BOTH)))
+    after = "; after that: 11.5 of the 32 threads of a warp are active, and its blocks fill 22 % of the GPU"
+    assert hit.fact.endswith(after)
+    assert "after that" not in alike.fact
+    lesser = replace(ill, short_name="lesser", share_pct=40.0)
+    found = hits(lesser, kernel(short_name="k", share_pct=60.0, stalls=()))
+    assert not any("after that" in hit.fact for hit in found.values())
+
+
+@pytest.mark.parametrize(("beside", "is_advised"), [("f32f32", True), ("tf32tf32", False)])
+def test_cudnn_may_choose_fp32_for_a_convolution_where_others_use_tf32(beside, is_advised):
+    name = "sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nchwkcrs_ffma"
+    product = replace(pipe("single_precision_fu_utilization"), name=name, share_pct=60.0)
+    others = kernel(name=f"sm80_xmma_fprop_implicit_gemm_{beside}_f32_nhwckrsc", share_pct=40.0, stalls=())
+    assert ("tensor-cores-unused" in hits(product, others)) is is_advised

@@ -325,6 +325,19 @@ def test_of_many_kernels_of_which_none_takes_much_none_is_named():
     )
     variants = [replace(rows[0], share_pct=share) for share in (50.0, 30.0)]
     assert counted(*variants, rows[1])[0].startswith("a.txt: k9 (2 variants) takes 80 % of the kernels' time")
+    passes = [replace(row, name=f"f<{n}>", short_name=f"f<{n}>") for n, row in enumerate(rows[:6])]
+    assert counted(*passes, *rows[6:])[0] == (
+        "a.txt: f takes 48 % of the kernels' time in 6 variants; 48 % bound by L1 or L2"
+    )
+
+
+def test_a_column_that_no_shown_row_fills_and_the_use_of_hardly_any_stores_are_left_out():
+    metrics = {"duration": 1e4, "gst_efficiency": 12.5, "inst_executed": 1e9, "l2_bytes": 32 * 1e6}
+    rows = [replace(KERNEL, short_name=f"k{n}", share_pct=6.0, metrics=metrics) for n in range(16)]
+    assert not any(12.5 in row for row in counted(*rows)[1])
+    full = [replace(row, metrics=metrics | {"l2_bytes": 32 * 1e8}) for row in rows]
+    assert all(12.5 in row for row in counted(*full)[1])
+    assert len(counted(*rows[:15], full[15])[1][0]) == len(counted(*rows)[1][0])
 
 
 def test_warps_that_wait_for_tensor_cores_are_no_fault():

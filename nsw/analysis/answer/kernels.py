@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.blocks import Block, Ceiling, Cell, Column, Evidence, Note, Scatter, Shown, Table, Unit
+from nsw.analysis.kernels import kernel_share_base
 from nsw.analysis.roofline import Point, data_sheet_mismatch_sentences
 from nsw.analysis.rules.binding import PER_ACTIVE_CYCLE, busy_pct_by_part
 from nsw.analysis.rules.causes import causes
@@ -167,6 +168,7 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
         case: The case that they belong to; None: to a report.
         kernels: Its kernels.
     """
+    base = kernel_share_base(kernels).name
     rows = [
         (kernel.short_name, remark.cause, name, text)
         for kernel, share, remark in largest_remarks(kernels)
@@ -174,7 +176,7 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
             *_hardware_figures(kernel),
             *((f"{part}, busy of the launch", percent(busy)) for part, busy in busy_pct_by_part(kernel).items()),
             *_counters_looked_at(kernel, remark),
-            *_parts_of_gain(remark, share),
+            *_parts_of_gain(remark, share, base),
         )
     ]
     firsts = [(kernel, remark.cause) for kernel, _, remark in largest_remarks(kernels)]
@@ -185,7 +187,7 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
         for kernel, share, remark in reportable_remarks(kernels)
         if remark.cause == cause and kernel is not first
         and is_library_kernel_name(kernel.name) is is_library_kernel_name(first.name)
-        for name, text in _parts_of_gain(remark, share)
+        for name, text in _parts_of_gain(remark, share, base)
     ]  # fmt: skip
     if not rows:
         return []
@@ -205,12 +207,12 @@ def counters_behind_findings(case: str | None, kernels: Sequence[KernelRow]) -> 
     ]
 
 
-def _parts_of_gain(remark: Remark, share: float) -> list[tuple[str, str]]:
+def _parts_of_gain(remark: Remark, share: float, base: str) -> list[tuple[str, str]]:
     """What can be won of a kernel, its share, and both together, which add up to the gain of a cause."""
     return [
         ("can be won of the kernel's time", percent(remark.won)),
-        ("its share of the kernels' time", percent(share)),
-        ("can be won of the kernels' time", percent(remark.won * share / 100)),
+        (f"its share of {base}", percent(share)),
+        (f"can be won of {base}", percent(remark.won * share / 100)),
     ]
 
 

@@ -81,6 +81,7 @@ SHORT_NS: Final = 10e3
 LITTLE_PCT: Final = 10.0
 _CLOCK_BOUND_PCT: Final = 90.0  # of the kernels' time, from which a program's time follows the clock of the SMs
 HALF: Final = 0.5
+_NEARLY: Final = 0.8  # of the cycles in which L1 is busy, with passes through shared memory alone
 FAR_PCT: Final = 50.0  # of a part's peak, below which a kernel is surely far from its roof
 REACHED_PCT: Final = 95.0  # of a part's peak: what kernels with enough in flight reach
 STALLED_PCT: Final = 30.0  # of the active warps, which a reason explains
@@ -172,7 +173,10 @@ def _is_mostly_shared_memory(kernel: KernelRow) -> bool:
     if shared is not None and both:
         return shared >= HALF * both
     share, whole = kernel.metrics.get("shared_utilization"), kernel.metrics.get("l1_throughput")
-    return share is not None and whole is not None and share >= HALF * whole
+    if share is not None or shared is None or whole is None:
+        return share is not None and whole is not None and share >= HALF * whole
+    cycles = kernel.metrics.get("sm_count", 0.0) * kernel.metrics.get("sm_active_cycles", 0.0)  # a pass takes one
+    return bool(cycles) and shared / cycles >= _NEARLY * whole / 100
 
 
 def binding_part(kernel: KernelRow) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
-from nsw.analysis.kernels import kernels_of_start
+from nsw.analysis.kernels import ALL_KERNELS, kernel_share_base, kernels_of_start
 from nsw.analysis.rules.binding import (
     ALU,
     COMPUTING,
@@ -22,6 +22,7 @@ from nsw.analysis.rules.binding import (
     DRAM,
     FAR_PCT,
     FP64,
+    HALF,
     L2,
     LATENCY,
     LEAST_PCT,
@@ -33,6 +34,7 @@ from nsw.analysis.rules.binding import (
     SHORT_NS,
     SURELY_PCT,
     TENSOR,
+    WARP,
     Remark,
     binding_part,
     busiest_part,
@@ -40,7 +42,7 @@ from nsw.analysis.rules.binding import (
     busy_pct_by_part,
 )
 from nsw.analysis.rules.causes import causes
-from nsw.analysis.rules.hits import AMPERE, Context, Hit, detect_framework
+from nsw.analysis.rules.hits import ALL_TIME, AMPERE, Context, Hit, detect_framework
 from nsw.analysis.rules.instructions import (
     binding_pipe,
     divergence_remark,
@@ -146,6 +148,11 @@ _OF_NCU: Final = (
     ("less than the GPU's", "too-few-blocks"),
     ("SMs have a much", "unequal-blocks"),
 )
+_OF_MEMORY: Final = frozenset({
+    "array-of-structures", "bank-conflicts", "local-array-indexing", "misaligned-rows", "narrow-access",
+    "random-gather", "register-spills", "uncoalesced-access",
+})  # fmt: skip
+_MOST_PCT: Final = 50.0  # of the kernels' time, from which a kernel's second waste is said too
 # waste, which the busiest part may be busy with
 _OF_WASTE: Final = frozenset({"bank-conflicts", "uncoalesced-access", "divergence", "unfused-multiply-add"})
 _NAMES_LIMIT: Final = re.compile(r" is limited by ")
@@ -223,6 +230,7 @@ def _library_product_remark(kernel: KernelRow) -> Remark | None:
     return None if tensor is None or tensor > LEAST_TENSOR_PCT else multiply_add_product_remark(kernel, "FP32")
 
 
+_CONVOLVES: Final = re.compile(r"fprop|dgrad|wgrad|convolve")
 _PREDICATED_PCT: Final = 7.0  # of the active threads, from which they are worth a word
 _LIBRARY_LOOKS: Final = (misaligned_rows_remark, _library_product_remark)
 
@@ -269,7 +277,7 @@ def _at_roof_remark(kernel: KernelRow) -> Remark | None:
         state += f"; its FP64 pipe is {parts[FP64]:.0f} % busy: where FP32 is accurate enough, it takes less"
     if part == DRAM and moved:  # counters do not tell how large its data are
         state += f". A launch moves {moved / 1e9:.3g} GB"
-    what = used if "predicated" in used else f"nothing wasted: {used}"
+    what = used if "predicated" in used or part == SHARED else f"nothing wasted: {used}"
     return Remark(0.0, cause, what, f"is at its roof: {state}")
 
 
@@ -352,13 +360,18 @@ def _is_worth_reporting(remark: Remark, share: float) -> bool:
 
 
 def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
-    """The kernels of which something is worth a remark, each with its share (%) of the kernels' time."""
-    start = kernels_of_start(kernels)
+    """The kernels of which something is worth a remark, each with its share (%) of the time that shares are of."""
+    start, base = kernels_of_start(kernels), kernel_share_base(kernels)
+    convolutions = {kernel.name for kernel in kernels if _CONVOLVES.search(kernel.name)}
+    may_use_tf32 = any("tf32" in name for name in convolutions)  # and cuDNN chose FP32
     for kernel in kernels:
-        share = kernel.share_pct if len(kernels) > 1 else 100.0
+        share = base.share(kernel.share_pct) if len(kernels) > 1 else 100.0
         if share is None or kernel.name in start:
             continue  # without shares nobody knows which kernel matters
-        yield from ((kernel, share, remark) for remark in _kernel_remarks(kernel) if _is_worth_reporting(remark, share))
+        for remark in _kernel_remarks(kernel):
+            is_chosen = remark.cause == "tensor-cores-unused" and may_use_tf32 and kernel.name in convolutions
+            if _is_worth_reporting(remark, share) and not is_chosen:
+                yield kernel, share, remark
 
 
 def follow_up_metrics_by_kernel(case: CaseSummary) -> dict[str, tuple[str, ...]]:
@@ -435,6 +448,16 @@ def share_of_time_with_kernels(idle: IdleGpu) -> float:
     return min(computing_ns / span_ns if computing_ns and span_ns else 1.0, idle.busy_pct / 100)
 
 
+def _second_waste_text(kernel: KernelRow, remark: Remark) -> str:
+    """What to look at after memory that is wasted: threads that are off, or a small grid; empty: neither."""
+    if remark.cause not in _OF_MEMORY:
+        return ""
+    lanes, waves = kernel.metrics.get("warp_execution_efficiency", 100.0), kernel.metrics.get("waves_per_sm", 1.0)
+    wastes = [f"{lanes * WARP / 100:.1f} of the 32 threads of a warp are active"] if lanes < 100 * HALF else []
+    wastes += [f"its blocks fill {100 * waves:.0f} % of the GPU"] if waves < HALF else []
+    return f"; after that: {', and '.join(wastes)}" if wastes else ""
+
+
 def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, Remark]], *, several: bool) -> Hit:
     """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
     (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
@@ -442,7 +465,9 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     also = f"; likewise {first_names(others, _NAMED)}" if others else ""
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
-    share_text = f" ({share:.0f} % of the kernels' time)" if several else ""
+    base = kernel_share_base(case.kernels).name
+    share_text = f" ({share:.0f} % of {base})" if several else ""
+    after = _second_waste_text(kernel, remark) if share >= _MOST_PCT else ""
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
     if is_librarys:
@@ -454,8 +479,9 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     return Hit(
         remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{access}{also}", cause.remedy(framework), remark.what,
+        f"{kernel.short_name}{share_text} {remark.fact}{access}{after}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
+        gain_of=ALL_TIME if base == ALL_KERNELS else base,
     )  # fmt: skip
 
 

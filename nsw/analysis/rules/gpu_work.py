@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from nsw.analysis.kernel_classes import OTHER_KERNELS, cached_pattern_search, classify_gpu_operation
+from nsw.analysis.kernels import ALL_KERNELS
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
 from nsw.analysis.rules.hits import (
@@ -78,6 +79,8 @@ _LAYOUT: Final = re.compile(
 _UNFUSED_STEP: Final = re.compile(r"^(?!.*multi_tensor).*(?:addcmul|addcdiv|lerp|sqrt_kernel)", re.IGNORECASE)
 _FOREACH: Final = re.compile(r"multi_tensor_apply")
 _FUSED: Final = re.compile(r"Fused")
+_FUSE_STEP: Final = "fused=True of torch.optim, which passes over the parameters once."
+_PASSES: Final = 3  # kernels over all parameters, from which they are an optimizer's step and no norm of gradients
 # not those of a loss, which take the logarithm
 _SOFTMAX: Final = re.compile(
     r"^(?!.*(?:log_?softmax|softmax_warp_\w+<[^<>]*, (?:\(bool\)1|true), (?:\(bool\)[01]|true|false)>)).*softmax",
@@ -318,7 +321,32 @@ def _optimizer_hit(case: CaseSummary, context: Context) -> Hit | None:
     hit = _kernel_pattern_hit(
         case, "unfused-optimizer", _FOREACH, _OPTIMIZER_PCT, "is the optimizer's step", without=_FUSED
     )
-    return hit and replace(hit, advice="fused=True of torch.optim, which passes over the parameters once.")
+    return hit and replace(hit, advice=_FUSE_STEP)
+
+
+def _counted_optimizer_hit(case: CaseSummary, _: Context) -> Hit | None:
+    """Passes of an optimizer over all parameters in a report of counters alone, which may be a part of an iteration."""
+    if case.spent is not None or any(_FUSED.search(kernel.name) for kernel in case.kernels):
+        return None
+
+    def share_of(pattern: re.Pattern[str]) -> float:
+        return sum(kernel.share_pct or 0.0 for kernel in case.kernels if pattern.search(kernel.name))
+
+    passes = sum(_FOREACH.search(kernel.name) is not None for kernel in case.kernels)
+    if passes < _PASSES or share_of(_FOREACH) < _OPTIMIZER_PCT:
+        return None
+    share, of_table = share_of(_FOREACH), share_of(_TABLE_WORK)
+    if share_of(_TABLE_GRADIENT) and share_of(_FILL) >= _FILLED * of_table and of_table >= _TABLE_PCT:
+        what = f"{of_table:.0f} % the dense gradient of an embedding's table and its step"
+        fact = f"{of_table:.0f} % of {ALL_KERNELS} is {what.partition(' % ')[2]}, probably of few rows that are used"
+        return make_hit(case, "dense-embedding-gradient", _GAINS["dense-embedding-gradient"] * of_table, what, fact,
+                        f"{of_table:.0f} %", "kernels")  # fmt: skip
+    hit = make_hit(
+        case, "unfused-optimizer", _GAINS["unfused-optimizer"] * share, f"{share:.0f} % an unfused optimizer's step",
+        f"{share:.0f} % of {ALL_KERNELS} is the optimizer's step, in {passes} kernels that each pass over the"
+        " parameters", f"{share:.0f} %", "kernels",
+    )  # fmt: skip
+    return replace(hit, advice=_FUSE_STEP)
 
 
 def _sparse_conversion_hit(case: CaseSummary, _: Context) -> Hit | None:
@@ -589,6 +617,7 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "layout": _layout_conversion_hit,
     "sparse matrices": _sparse_conversion_hit,
     "optimizer": _optimizer_hit,
+    "optimizer, by counters": _counted_optimizer_hit,
     "attention": _attention_hit,
     "casts": _cast_hit,
     "embedding": _dense_embedding_gradient_hit,

@@ -52,6 +52,7 @@ __all__ = [
     "repeated_reads_remark",
     "scattered_access_remark",
     "scattered_atomics_remark",
+    "stores_matter",
     "useful_shares_by_level",
 ]
 
@@ -74,6 +75,8 @@ _NARROW: Final = 2.2  # bytes a thread
 _INTEGERS_A_MOVE: Final = 10  # integer instructions for each memory instruction: address, unpacking, a sum
 _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
+_CONTENDED: Final = 2.5  # times the mean slice of L2, that the busiest one is busy with few addresses
+_FEW_SECTORS: Final = 0.01  # for each instruction of a warp
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
 _LOADS_A_STORE: Final = 2.0  # where neither was counted
@@ -127,10 +130,11 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
         return None
     useful = useful_shares_by_level(kernel, accesses)
     won = gain_pct(kernel, useful)
-    worst = min(bad, key=lambda access: access.used)
+    shown = [access for access in bad if access.word != "stores" or stores_matter(kernel)] or bad
+    worst = min(shown, key=lambda access: access.used)
     cause = _scattered_access_cause(kernel, bad, useful)
     level, word = f"while {busy_part_text(part, parts[part])}", worst.word
-    if len(bad) > 1 and max(access.used for access in bad) <= 2 * worst.used:
+    if len(shown) > 1 and max(access.used for access in shown) <= 2 * worst.used:
         word = "loads and stores"
     return Remark(
         won,
@@ -138,6 +142,12 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
         f"{worst.used * 32:.0f} of 32 bytes of a sector used",
         f"uses {worst.used * 32:.1f} of the 32 bytes of each sector that its {word} move, {level}",
     )
+
+
+def stores_matter(kernel: KernelRow) -> bool:
+    """Whether what stores use of sectors can matter: all of them pass L2, which has a sector for some instructions."""
+    sectors = kernel.metrics.get("gst_transactions", kernel.metrics.get("l2_bytes", math.inf) / 32)
+    return sectors >= _FEW_SECTORS * kernel.metrics.get("inst_executed", 0.0)
 
 
 def _moves_mostly_other_bytes(kernel: KernelRow) -> bool:
@@ -454,7 +464,7 @@ def atomic_contention_remark(kernel: KernelRow) -> Remark | None:
                 f" {parts[L2]:.0f} % busy",
             )  # fmt: skip
         few = sectors is not None and atomic_sectors < 0.1 * sectors
-        if few or busiest < max(BUSY_PCT, 2.5 * parts.get(L2, 0.0)) or busiest < others:
+        if few or busiest < max(BUSY_PCT, _CONTENDED * parts.get(L2, 0.0)) or busiest < others:
             return None
         return Remark(
             100 * (1 - others / busiest), "contended-atomics", f"atomics: one L2 slice {busiest:.0f} % busy",
@@ -491,10 +501,27 @@ def repeated_reads_remark(kernel: KernelRow) -> Remark | None:
 
 
 def scattered_atomics_remark(kernel: KernelRow) -> Remark | None:
-    """Atomic operations whose data L2 does not hold: beyond loads and stores DRAM moves a sector for most of them."""
+    """Atomic operations whose data L2 does not hold: beyond loads and stores DRAM moves a sector for most of them.
+
+    Where DRAM's bytes were not counted: atomics are most of L2's work, most accesses miss, and its slices are alike.
+    """
     metrics = kernel.metrics
     atomics, moved, hit = (metrics.get(name) for name in ("l2_atomic_transactions", "dram_bytes", "l2_tex_hit_rate"))
-    if not atomics or moved is None or hit is None or metrics.get("stall_memory_dependency", 0.0) < 100 * HALF:
+    if not atomics or hit is None:
+        return None
+    if moved is None:
+        mean, busiest = metrics.get("l2_throughput"), metrics.get("l2_throughput_max")
+        share = _atomic_share_of_l2(kernel)
+        if mean is None or busiest is None or busiest >= _CONTENDED * mean:
+            return None
+        if share < HALF or hit >= 100 * HALF or max(busy_pct_by_part(kernel).values()) >= BOUND_PCT:
+            return None
+        return Remark(
+            HALF * (100 - hit), "scattered-atomics", "scattered atomics past L2",
+            f"has atomic operations on more data than L2 holds: they are {100 * share:.0f} % of L2's work,"
+            f" {hit:.0f} % of its accesses hit, and its slices are alike",
+        )  # fmt: skip
+    if metrics.get("stall_memory_dependency", 0.0) < 100 * HALF:
         return None
     atomic_bytes = moved - 32 * (metrics.get("gld_transactions", 0.0) + metrics.get("gst_transactions", 0.0))
     if not 32 * HALF * atomics <= atomic_bytes <= 3 * 32 * atomics:  # read, and written back
@@ -502,7 +529,7 @@ def scattered_atomics_remark(kernel: KernelRow) -> Remark | None:
     if atomic_bytes < HALF * moved:  # what else it loads is not in L2
         return None
     return Remark(
-        HALF * (100 - hit), "l2-capacity", "atomic operations past L2",
+        HALF * (100 - hit), "scattered-atomics", "scattered atomics past L2",
         f"updates {atomics:.3g} values by atomic operations, of which L2 holds {hit:.0f} %: DRAM moves"
         f" {atomic_bytes / atomics:.0f} bytes for each",
     )  # fmt: skip
