@@ -10,17 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
-from nsw.schedulers.adapter import (
-    Adapter,
-    Line,
-    Refusal,
-    Request,
-    Watched,
-    explain_refusal,
-    job_ids,
-    known_refusals,
-    refused_options,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched, job_ids, known_refusals, refused_options
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
@@ -121,7 +112,7 @@ class Flux(Adapter):
         match = _ERROR.search(result.stderr)
         if match is None or result.returncode <= 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        return explain_refusal(match[1].strip(), known_refusals("flux"))
+        return adapter.explain_refusal(match[1].strip(), known_refusals("flux"))
 
     # --- asking -------------------------------------------------------------------------------------------
 

@@ -34,17 +34,9 @@ from typing import Final
 from nsw.errors import CommandResult, RefusedError
 from nsw.resources import shipped_text, user_folder
 from nsw.safe_files import open_plain, read_text
+from nsw.schedulers import model as scheduler_model  # fmt: skip
 from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
-from nsw.schedulers.model import (
-    Answer,
-    Capabilities,
-    Outcome,
-    Phase,
-    Scheduler,
-    Submission,
-    ended_by_itself,
-    parse_spans,
-)  # fmt: skip
+from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission, parse_spans
 
 INSIDE: Final = "NSW_CAMPAIGN"  # variable of a run: the campaign that it is of
 _FILE: Final = "turn"
@@ -701,7 +693,7 @@ def _parse_supervisor_state(state: str) -> Answer:
         return Answer(Phase.ENDED, "its processes were killed, or the machine restarted")
     if code == _CANCELLED:
         return Answer(Phase.ENDED, "the job was cancelled", cancelled=True)
-    return Answer(Phase.ENDED, message) if message else ended_by_itself(int(code))
+    return Answer(Phase.ENDED, message) if message else scheduler_model.ended_by_itself(int(code))
 
 
 def _supervisor_command(*words: object) -> list[str]:

@@ -12,21 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_memory
-from nsw.schedulers.adapter import (
-    Adapter,
-    Facts,
-    Line,
-    Refusal,
-    Request,
-    Watched,
-    directive_value,
-    explain_refusal,
-    job_ids,
-    known_answers,
-    known_refusals,
-    split_words,
-    task_words,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Facts, Line, Refusal, Watched, job_ids, known_answers, split_words, task_words
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, spans
 
 if TYPE_CHECKING:
@@ -73,7 +60,7 @@ _EVENT: Final = re.compile(
 _WRAPPED: Final = re.compile(r"\n {21}")  # bhist breaks lines anywhere, also within a word
 
 
-class Lsf(Adapter):
+class Lsf(adapter.Adapter):
     """IBM Spectrum LSF 10.1 and later."""
 
     name = "LSF"
@@ -144,7 +131,7 @@ class Lsf(Adapter):
                 return f"-{option}", _REASONS.get(re.sub("^I.*", "I", option), "nsw sets it itself")
         return None
 
-    def submit_command(self, request: Request) -> list[str]:
+    def submit_command(self, request: adapter.Request) -> list[str]:
         """The bsub of a submission, which reads the script from its standard input."""
         submission = request.submission
         tasks = submission.tasks
@@ -169,7 +156,7 @@ class Lsf(Adapter):
         if unsure or _NOT_SUBMITTED not in result.stderr or self.parse_submitted(result) is not None:
             return None
         complaints = "; ".join(self.complaints(result))
-        return explain_refusal(complaints, known_refusals("lsf")) or Refusal(complaints)
+        return adapter.explain_refusal(complaints, adapter.known_refusals("lsf")) or Refusal(complaints)
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end: `LSF is down. Please wait ...`."""
@@ -253,7 +240,9 @@ def _directive_lines(needs: Resources, extra: Sequence[str]) -> list[str]:
         ("q", needs.queue), ("P", needs.account), ("U", needs.reservation),
     )  # fmt: skip
     lines = [
-        f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}" for option, value in option_values if value
+        f"#BSUB -{option} {adapter.directive_value(option, value, _PLAIN, 'bsub')}"
+        for option, value in option_values
+        if value
     ]
     return [*lines, *(["#BSUB -x"] if needs.exclusive else [])]
 
