@@ -14,15 +14,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import (
-    CampaignError,
-    CommandError,
-    CommandResult,
-    FencedError,
-    HostKeyError,
-    LoginError,
-    UnreachableError,
-)
+from nsw import errors
+from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, HostKeyError, LoginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,7 +117,7 @@ def take_ownership(transport: Transport, scratch: str, campaign: str, token: str
         ["bash", "-c", _TAKE, "nsw", scratch, token, old, line, str(_PATIENCE_S)], timeout=_TAKE_S
     )
     if completed.timed_out:
-        raise UnreachableError(f"cannot determine who owns {scratch}: {completed.stderr.strip()}")
+        raise errors.UnreachableError(f"cannot determine who owns {scratch}: {completed.stderr.strip()}")
     if completed.returncode == _FENCED and completed.stderr.startswith(_MARK):
         raise _fenced_error(campaign, completed.stderr)
     if completed.returncode == _NOT_OWN:
