@@ -9,14 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from nsw.apart import run_isolated
 from nsw.errors import CampaignError
 from nsw.safe_files import make_folders, open_plain, replacing_file
-from nsw.tables import TABLES, to_arrow
-from nsw.tables.parquet_tables import (
-    StoredTableError,
-    read_rows_lazily,
-    read_stored_rows,
-    read_stored_table,
-    read_table_unchecked,
-)
+from nsw.tables import TABLES, parquet_tables, to_arrow
+from nsw.tables.parquet_tables import StoredTableError, read_rows_lazily, read_stored_rows, read_table_unchecked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -136,7 +130,7 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
     Raises:
         CampaignError, LimitError: As `load_rows`.
     """
-    return _load_table(folder, table, read_stored_table)
+    return _load_table(folder, table, parquet_tables.read_stored_table)
 
 
 def _load_table(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:
