@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from nsw.engine import ledger_rows
 from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, dump, open_ledger, restore
-from nsw.engine.ledger_rows import Choice, Doomed, Key, Kind, NeedReason, Problem, Reading, RunRow, State, TaskInFlight
+from nsw.engine.ledger_rows import Choice, Doomed, Key, Kind, NeedReason, Problem, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError
 from nsw.wording import escape_surrogates
 
@@ -211,7 +211,7 @@ class _Facts(_LedgerFile):
 class _Tasks(_LedgerFile):
     """Which runs, builds and reductions there are: all ask."""
 
-    def runs(self, *, states: Iterable[State] = State, reading: Reading | None = None) -> list[RunRow]:
+    def runs(self, *, states: Iterable[State] = State, reading: ledger_rows.Reading | None = None) -> list[RunRow]:
         """Runs in the plan's order: all, or those in these states, with reports that are so."""
         return self._query_tasks(Kind.RUN, states, reading)
 
@@ -241,7 +241,7 @@ class _Tasks(_LedgerFile):
 
         return [row for row in rows if row.id.removesuffix(REDUCTION) in run_ids]
 
-    def _query_tasks(self, kind: Kind, states: Iterable[State], reading: Reading | None) -> list[RunRow]:
+    def _query_tasks(self, kind: Kind, states: Iterable[State], reading: ledger_rows.Reading | None) -> list[RunRow]:
         return self._query_rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = ? AND state IN (SELECT value FROM json_each(?))"
@@ -400,10 +400,9 @@ class _Progress(_LedgerFile):
             "SELECT state, cause, detail, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
             " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, cause, detail ORDER BY min(seq)"
         )
-        return [
-            (row.state, None if row.detail is None else str(ledger_rows.Reason(row.detail, row.cause)), row.id, row.runs)
-            for row in self._query_rows(ledger_rows.Waiting, query)
-        ]
+        waiting = self._query_rows(ledger_rows.Waiting, query)
+        return [(row.state, str(Reason(row.detail, row.cause)) if row.detail is not None else None, row.id, row.runs)
+                for row in waiting]  # fmt: skip
 
     def unread(self) -> int:
         """How many runs have reports that wait to be read."""
@@ -413,13 +412,13 @@ class _Progress(_LedgerFile):
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._count_done(Reading.INCOMPLETE)
+        return self._count_done(ledger_rows.Reading.INCOMPLETE)
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._count_done(Reading.UNREADABLE)
+        return self._count_done(ledger_rows.Reading.UNREADABLE)
 
-    def _count_done(self, reading: Reading) -> int:
+    def _count_done(self, reading: ledger_rows.Reading) -> int:
         query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
         return int(self._query_value(query, (reading,)))
 
@@ -490,7 +489,7 @@ class _Ends(_LedgerFile):
         """Set columns of tasks; `reason` is a Reason, or words that nsw never acts on."""
         if "reason" in values:
             reason = values.pop("reason")
-            parsed = ledger_rows.Reason(reason) if isinstance(reason, str) else reason
+            parsed = Reason(reason) if isinstance(reason, str) else reason
             values["detail"], values["cause"] = (
                 (None, None) if parsed is None else (escape_surrogates(parsed.detail), parsed.cause)
             )
