@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import find_leftovers, remove
-from nsw.campaign.planning import Planned, ask_start_times, make_plan, runner_of
+from nsw.campaign.planning import Planned, ask_start_times, make_plan
 from nsw.campaign.running import Running
 from nsw.engine import folder as folders
 from nsw.engine.driven import ledger_to_read
@@ -26,6 +26,7 @@ from nsw.engine.trust import forget
 from nsw.errors import NswError
 from nsw.safe_files import read_text, write_text
 from nsw.schedulers.adapter import Watched
+from nsw.schedulers.batch import runner_of
 from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
 from nsw.site.load import load_site

@@ -40,7 +40,7 @@ from nsw.engine import folder as folders
 from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_table
+from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_tables
 from nsw.errors import CampaignError, UsageError
 from nsw.quantities import change_of_speed, duration, format_ns, seconds
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
@@ -573,7 +573,7 @@ def side_of_campaign(
         if invalid
         else "",
         trace=partial(_load_traces, folder) if folder.trusted else None,
-        counters=partial(_load_counters, folder),
+        counters=partial(load_tables, folder, OF_KERNELS),
         adding=_added_pairs(until),
         doubts=cache(partial(_campaign_doubts, folder)) if report.compare else None,
     )
@@ -593,10 +593,6 @@ def _added_pairs(until: Mapping[str, Any]) -> Adding | None:
     price, spent = parse_price(until["at_most"]), until.get("spent", 0.0)
     cost = f"{seconds(spent)} of {seconds(price.number)}" if price.unit == "second" else f"{spent:.2g} of {price}"
     return Adding(cost, until.get("ended", ""))
-
-
-def _load_counters(folder: CampaignFolder) -> dict[str, TableData]:
-    return {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
 
 
 def _load_traces(folder: CampaignFolder, names: Collection[str], run: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:

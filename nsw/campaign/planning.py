@@ -28,6 +28,7 @@ from nsw.recipe.program import first_program, source_path
 from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
 from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refused_keys, refused_line
+from nsw.schedulers.batch import runner_of
 from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
@@ -429,19 +430,6 @@ def connect_to_site(loaded_site: LoadedSite) -> Transport:
     from nsw.transport.model import connect
 
     return connect(loaded_site.site.model_dump(mode="json", by_alias=True))
-
-
-def runner_of(adapter: Adapter, transport: Transport) -> Runner:
-    """What runs a scheduler's commands, free of the user's variables."""
-    from nsw.transport.commands import Runner
-
-    return Runner(
-        transport,
-        transient=adapter.transient,
-        plain=adapter.plain,
-        without=adapter.cleared_variables,
-        keep=adapter.kept_variables,
-    )
 
 
 def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:

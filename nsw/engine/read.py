@@ -177,14 +177,11 @@ def rank_locations(home: Path) -> RankLocations:
     for line in lines:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
-    cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores_line(line)}
+    core_lines = [line for line in lines if line[0] == "cores" and len(line) == 4 and line[3].isdecimal()]
+    cores = {line[1]: (line[2], int(line[3])) for line in core_lines}
     rank_lines = [line for line in lines if _is_rank_line(line)]
     first_s = min((_start_s(line) for line in rank_lines if len(line) == 8), default=None)
     return RankLocations(tuple(_rank_row(line, uuids, first_s) for line in rank_lines), cores)
-
-
-def _is_cores_line(line: list[str]) -> bool:
-    return line[0] == "cores" and len(line) == 4 and line[3].isdecimal()
 
 
 def _parse_number_list(ranges: str) -> frozenset[int]:

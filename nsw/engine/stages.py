@@ -26,7 +26,7 @@ from nsw.engine.collect import Verdict
 from nsw.engine.ledger_rows import ENDED, RECORDED, Cause, Choice, Kind, NeedState, Reading, Reason, RunRow, State
 from nsw.engine.read import read_reports, reading_fault
 from nsw.engine.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
-from nsw.engine.tables import load_rows, load_rows_lazily, load_table, put_rows
+from nsw.engine.tables import load_rows, load_rows_lazily, load_tables, put_rows
 from nsw.errors import CanaryError, NswError, nearest
 from nsw.metrics import find_chip, find_metric_faults, ncu_metric_request, unsupported_reason
 from nsw.metrics.requests import estimate_passes
@@ -520,7 +520,7 @@ class Chooser:
     def _choose_follow_up_metrics(self, run: RunRow, source: RunRow) -> Choice | str | None:
         """Choose the metrics that settle what a counters run left open, for a launch of each kernel concerned."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
-        tables = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
+        tables = load_tables(folder, OF_KERNELS)
         runs = [row for row in ledger.runs() if row.case_id == run.case_id]
         (case,) = summarize_cases(runs, {"gpu_summary": load_rows_lazily(folder, "gpu_summary")}, 1.0, tables)
         questions = follow_up_metrics_by_kernel(case)

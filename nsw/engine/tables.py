@@ -13,7 +13,7 @@ from nsw.tables import TABLES, parquet_tables, to_arrow
 from nsw.tables.parquet_tables import StoredTableError, read_rows_lazily, read_stored_rows, read_table_unchecked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -131,6 +131,11 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
         CampaignError, LimitError: As `load_rows`.
     """
     return _load_table(folder, table, parquet_tables.read_stored_table)
+
+
+def load_tables(folder: CampaignFolder, names: Iterable[str]) -> dict[str, pa.Table]:
+    """Those of these tables that the campaign has, as `load_table` loads them."""
+    return {name: table for name in names if (table := load_table(folder, name)) is not None}
 
 
 def _load_table(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:

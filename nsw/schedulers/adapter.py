@@ -23,9 +23,9 @@ from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.plan.model import Job
+    from nsw.plan.model import Job, Resources
     from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.model import Resources
+    from nsw.recipe.model import Resources as RecipeResources
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
 
@@ -188,6 +188,26 @@ def refused_option(option: str, reason: str, hint: str | None = None) -> Refused
         hint: What to do.
     """
     return RefusedError(f"resources.extra cannot hold {option}: {reason}", key="extra", hint=hint)
+
+
+def gpus_per_node(needs: Resources, reason: str, way_out: str = "") -> int:
+    """The GPUs of each node of a job, for a batch system that asks for them so.
+
+    Args:
+        needs: What the job asks for.
+        reason: Why they must be the same on each node.
+        way_out: What may be done instead.
+
+    Raises:
+        RefusedError: The nodes cannot have the same number.
+    """
+    if needs.gpus % needs.nodes:
+        raise RefusedError(
+            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, {reason}",
+            key="gpus",
+            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}{way_out}",
+        )
+    return needs.gpus // needs.nodes
 
 
 def directive_value(option: str, value: str, plain: str, reader: str) -> str:
@@ -685,7 +705,7 @@ def place_of_line(
 
 def _resource_documents(
     loaded: LoadedRecipe, loaded_site: LoadedSite
-) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
+) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], RecipeResources | Site]]:
     """The documents that ask for resources, each with the path of the values and the values."""
     yield loaded, ("resources",), loaded.recipe.resources
     yield loaded_site, ("sites", loaded_site.site.name), loaded_site.site

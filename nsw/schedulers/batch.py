@@ -7,7 +7,7 @@ import shlex
 import time
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, NswError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
@@ -45,6 +45,18 @@ class Limits:
     in_flight: int = 20
     array: int = 1000
     lost_after_s: float = 120.0
+
+
+def runner_of(adapter: Adapter, transport: Transport, **options: Any) -> Runner:
+    """What runs a scheduler's commands, free of the user's variables; `options` are further ones of `Runner`."""
+    return Runner(
+        transport,
+        transient=adapter.transient,
+        plain=adapter.plain,
+        without=adapter.cleared_variables,
+        keep=adapter.kept_variables,
+        **options,
+    )
 
 
 class Throttles:
@@ -179,16 +191,7 @@ class BatchScheduler:
         self._say = say
         self._clock = clock
         self._sleep = sleep
-        self._runner = Runner(
-            transport,
-            transient=adapter.transient,
-            plain=adapter.plain,
-            without=adapter.cleared_variables,
-            keep=adapter.kept_variables,
-            fence=fence,
-            sleep=sleep,
-            draw=draw,
-        )
+        self._runner = runner_of(adapter, transport, fence=fence, sleep=sleep, draw=draw)
         self._pace = Pace(clock, draw)
         self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
         self._throttles = Throttles(limits.in_flight, self._throttle_array)
@@ -764,6 +767,7 @@ class _Silence:
     is_reported: bool = False
 
 
+@dataclass(eq=False)
 class Polling:
     """Polls a batch system, and keeps its last answers.
 
@@ -778,23 +782,15 @@ class Polling:
             waits for what will not come is given up.
     """
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        runner: Runner,
-        pace: Pace,
-        transport: Transport,
-        jobs: str,
-        say: Callable[[str], object],
-        lost_after_s: float,
-    ) -> None:
-        self._adapter = adapter
-        self._runner = runner
-        self._pace = pace
-        self._transport = transport
-        self._jobs = jobs
-        self._say = say
-        self._lost_after_s = lost_after_s
+    adapter: Adapter
+    runner: Runner
+    pace: Pace
+    transport: Transport
+    jobs: str
+    say: Callable[[str], object]
+    lost_after_s: float
+
+    def __post_init__(self) -> None:
         self._memory = _Memory()
         self._history = _Silence()
         self._followed: Followed = {}
@@ -808,13 +804,13 @@ class Polling:
         Raises:
             UnreachableError: It could not be asked.
         """
-        if not self._adapter.facts_command:
-            return Facts(history=bool(self._adapter.history))
-        result = self._runner.run(self._adapter.facts_command, timeout=120, retry=PATIENT)
+        if not self.adapter.facts_command:
+            return Facts(history=bool(self.adapter.history))
+        result = self.runner.run(self.adapter.facts_command, timeout=120, retry=PATIENT)
         if result.returncode != 0 or result.timed_out:
             raise self._unreachable_error(result, "asking the cluster for its settings")
-        self._pace.record_answer()
-        return self._adapter.parse_facts(result)
+        self.pace.record_answer()
+        return self.adapter.parse_facts(result)
 
     def _unreachable_error(self, result: CommandResult, failure: str) -> UnreachableError:
         self._record_failed_poll(result)
@@ -835,7 +831,7 @@ class Polling:
     def followed_jobs(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs that are believed instead of the submissions' own."""
         return [
-            Watched(s.name, native, f"{self._jobs}/{s.name}", (task,))
+            Watched(s.name, native, f"{self.jobs}/{s.name}", (task,))
             for s in submissions
             for task in s.tasks
             if (native := self._followed.get((s.name, task)))
@@ -844,7 +840,7 @@ class Polling:
     def duplicate_jobs(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The other jobs of these names that the last poll listed: of each the tasks of its submission."""
         return [
-            Watched(s.name, native, f"{self._jobs}/{s.name}", tuple(s.tasks))
+            Watched(s.name, native, f"{self.jobs}/{s.name}", tuple(s.tasks))
             for s in submissions
             for native in self._twins.get(s.name, {}).values()
         ]
@@ -855,12 +851,12 @@ class Polling:
         Raises:
             UnreachableError: One of them could not be asked.
         """
-        adapter = self._adapter
-        result = self._runner.run(adapter.queue_command(watched), timeout=120, retry=PATIENT)
+        adapter = self.adapter
+        result = self.runner.run(adapter.queue_command(watched), timeout=120, retry=PATIENT)
         listed = adapter.parse_queue(result)
         if listed is None:
             raise self._unreachable_error(result, f"asking {adapter.queue} for jobs by their names")
-        self._pace.record_answer()
+        self.pace.record_answer()
         names = {job.name for job in watched}
         lines = [line for line in listed if line.name in names]
         missing = sorted(names - {line.name for line in lines})
@@ -871,7 +867,7 @@ class Polling:
         else:
             commands = [command] if (command := adapter.history_by_name_command(missing, minutes)) else []
         for command in commands:
-            result = self._runner.run(command, timeout=120, retry=PATIENT)
+            result = self.runner.run(command, timeout=120, retry=PATIENT)
             if adapter.no_history(result):
                 self.facts = replace(self.facts, history=False)
                 return lines
@@ -887,7 +883,7 @@ class Polling:
         if lines is None:
             self._record_failed_poll(result)
             return None
-        self._pace.record_answer()
+        self.pace.record_answer()
         answers_by_name = _answers_by_name(lines, submissions, self._followed)
         self._note_twins(lines, submissions, answers_by_name)
         self._ask_exit_statuses(submissions, answers_by_name)
@@ -901,7 +897,7 @@ class Polling:
         except UnreachableError:  # it is reported when that lasts
             return None
         self._confirm_never(answers_by_name)
-        self._pace.record_poll(changed=self._any_phase_changed(answers_by_name))
+        self.pace.record_poll(changed=self._any_phase_changed(answers_by_name))
         self._memory.answers = answers_by_name
         return answers_by_name
 
@@ -916,11 +912,11 @@ class Polling:
             for w in (*map(self._watched_job, failed_submissions), *self.followed_jobs(failed_submissions))
             if w.native
         ]
-        command = self._adapter.ends_command(watched) if watched else None
+        command = self.adapter.ends_command(watched) if watched else None
         if command is None:
             return
         ends = _answers_by_name(
-            self._adapter.parse_ends(self._runner.run(command, timeout=60)), failed_submissions, self._followed
+            self.adapter.parse_ends(self.runner.run(command, timeout=60)), failed_submissions, self._followed
         )
         for name, answers in ends.items():
             answers_by_name[name] |= {
@@ -948,7 +944,7 @@ class Polling:
 
     def _confirm_never(self, answers_by_name: dict[str, dict[int, Answer]]) -> None:
         """Believe "never" only if it lasts: a scheduler that was just restarted may say it of jobs it will run."""
-        now, since = self._pace.clock(), self._memory.never
+        now, since = self.pace.clock(), self._memory.never
         vain = [
             (name, task)
             for name, answers in answers_by_name.items()
@@ -957,11 +953,11 @@ class Polling:
         ]
         self._memory.never = {key: since.get(key, now) for key in vain}
         for name, task in vain:
-            if now - self._memory.never[name, task] < self._lost_after_s:
+            if now - self._memory.never[name, task] < self.lost_after_s:
                 answers_by_name[name][task] = _without_never(answers_by_name[name][task])
 
     def _watched_job(self, submission: Submission) -> Watched:
-        return Watched.of_submission(submission, self._jobs)
+        return Watched.of_submission(submission, self.jobs)
 
     def _ask_queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
         """The queue's listing, None where it could not be asked; in detail where a plain listing is vague."""
@@ -978,8 +974,8 @@ class Polling:
     def _run_queue_command(
         self, watched: Sequence[Watched], *, detail: bool
     ) -> tuple[list[Line] | None, CommandResult]:
-        result = self._runner.run(self._adapter.queue_command(watched, detail=detail), timeout=60)
-        return self._adapter.parse_queue(result), result
+        result = self.runner.run(self.adapter.queue_command(watched, detail=detail), timeout=60)
+        return self.adapter.parse_queue(result), result
 
     def _any_phase_changed(self, answers_by_name: dict[str, dict[int, Answer]]) -> bool:
         """Whether any task is in another phase than at the last poll; the reason to wait may change every minute."""
@@ -993,10 +989,10 @@ class Polling:
 
     def _record_failed_poll(self, result: CommandResult) -> None:
         """Record a failed poll, and warn once after some minutes."""
-        if self._pace.failing() >= _SAY_AFTER_S and not self._pace.is_reported:
-            self._pace.is_reported = True
+        if self.pace.failing() >= _SAY_AFTER_S and not self.pace.is_reported:
+            self.pace.is_reported = True
             error = CommandError(result, subject="the last try")
-            self._say(
+            self.say(
                 "the scheduler has not answered for some minutes. This does not mean that"
                 f" jobs have failed; nsw keeps asking.\n{error.message}"
             )
@@ -1013,20 +1009,20 @@ class Polling:
         `arrays` names the submissions of which the queue lists a task, be it one that is over; those of which the
         history knows a task are added where the queue lists nothing that is over.
         """
-        now = self._pace.clock()
+        now = self.pace.clock()
         has_answered = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in submissions}
         watched = [w for w in (*map(self._watched_job, submissions), *self.followed_jobs(submissions)) if w.native]
         if watched and self.facts.history:
-            results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(watched)]
-            parsed = [self._adapter.parse_history(result) for result in results]
+            results = [self.runner.run(argv, timeout=120) for argv in self.adapter.history_commands(watched)]
+            parsed = [self.adapter.parse_history(result) for result in results]
             has_answered = self._has_history_answered(results, parsed)
             lines = [line for some_lines in parsed for line in some_lines or ()]
             decisive_lines = [
                 line for line in lines if line.answer.phase is not Phase.GONE
             ]  # a file that does not say its end
             history = _answers_by_name(decisive_lines, submissions, self._followed)
-            if not self._adapter.capabilities.lists_ended:
+            if not self.adapter.capabilities.lists_ended:
                 recorded = {(line.job, line.name) for line in decisive_lines if line.indices is not None}
                 arrays = {
                     *arrays,
@@ -1047,15 +1043,15 @@ class Polling:
         if failed is None:
             self._history = _Silence()
             return True
-        if self._adapter.no_history(failed):
+        if self.adapter.no_history(failed):
             self.facts = replace(self.facts, history=False)
             return True
-        now, quiet = self._pace.clock(), self._history
+        now, quiet = self.pace.clock(), self._history
         quiet.since = now if quiet.since is None else quiet.since
         if now - quiet.since >= _SAY_AFTER_S and not quiet.is_reported:
             quiet.is_reported = True
-            self._say(
-                f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which records"
+            self.say(
+                f"{self.adapter.queue} does not list some jobs any more, and {self.adapter.history}, which records"
                 " how they ended, has not answered for some minutes; nsw keeps asking."
                 f"\n{CommandError(failed, subject='the last try').message}"
             )
@@ -1065,9 +1061,9 @@ class Polling:
         """The answer for a task that the queue has not listed for so many seconds."""
         if past_answer is not None and past_answer.phase is Phase.ENDED:
             return past_answer
-        queue, history = self._adapter.queue, self._adapter.history
-        late = self._adapter.capabilities.late_end_s  # until then an end may be on its way to the history
-        lost = max(self._lost_after_s, late)
+        queue, history = self.adapter.queue, self.adapter.history
+        late = self.adapter.capabilities.late_end_s  # until then an end may be on its way to the history
+        lost = max(self.lost_after_s, late)
         if past_answer is None and siblings and seconds >= max(lost * _ALONE, late):
             reason = f"{queue} lists other tasks of its array and not this one"
             once_begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNANSWERED
@@ -1075,8 +1071,8 @@ class Polling:
         if past_answer is None and seconds >= lost:
             subject = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
             forgot = Answer(Phase.LOST, f"{subject} not know its job any more")
-            if self._adapter.vanished and self.facts.history and name in self.unlisted:
-                return Answer(Phase.ENDED, self._adapter.vanished, if_begun=forgot)
+            if self.adapter.vanished and self.facts.history and name in self.unlisted:
+                return Answer(Phase.ENDED, self.adapter.vanished, if_begun=forgot)
             return forgot
         if seconds >= lost * _STALE:
             return Answer(Phase.LOST, f"{queue} does not know its job any more, though {history} never saw it end")
@@ -1104,13 +1100,13 @@ class Polling:
             for task, answer in answers_by_name[submission.name].items():
                 over = task in vanished or answer.phase in {Phase.ENDED, Phase.LOST}
                 if over and not (answer.clean and answer.if_begun is None):
-                    name = self._adapter.log_name(submission.name, native, task)
-                    logs[f"{self._jobs}/{name}"] = (submission.name, task)
+                    name = self.adapter.log_name(submission.name, native, task)
+                    logs[f"{self.jobs}/{name}"] = (submission.name, task)
         paths = list(logs)
         for first in range(0, len(paths), _TOGETHER):
-            for path, content in self._transport.read_many(paths[first : first + _TOGETHER], _LOG_BYTES).items():
+            for path, content in self.transport.read_many(paths[first : first + _TOGETHER], _LOG_BYTES).items():
                 output = content.decode(errors="replace") if isinstance(content, bytes) else ""
-                if (killed := self._adapter.killed_by_limit(output)) is not None:
+                if (killed := self.adapter.killed_by_limit(output)) is not None:
                     name, task = logs[path]
                     answers_by_name[name][task] = killed
 

@@ -69,15 +69,11 @@ class Flux(Adapter):
         needs = job.resources
         if needs.memory_bytes is not None:
             raise RefusedError("Flux counts no memory", key="memory", hint="leave it out, or set exclusive: true")
-        if needs.gpus % needs.nodes:
-            raise RefusedError(
-                f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, as nsw asks Flux for them",
-                key="gpus", hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}",
-            )  # fmt: skip
+        gpus = adapter.gpus_per_node(needs, "as nsw asks Flux for them")
         cores = max(1, -(-needs.tasks // needs.nodes)) * (needs.cpus_per_task or 1)
         lines = [
             f"--nodes={needs.nodes} --nslots={needs.nodes} --cores-per-slot={cores}",
-            *([f"--gpus-per-slot={needs.gpus // needs.nodes}"] if needs.gpus else []),
+            *([f"--gpus-per-slot={gpus}"] if gpus else []),
             *(["--exclusive"] if needs.exclusive else []),
             f"--time-limit={job.walltime_s}s",
         ]

@@ -10,7 +10,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import CommandResult, RefusedError, UsageError
+from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import format_memory
 from nsw.schedulers import adapter
 from nsw.schedulers.adapter import Facts, Line, Refusal, Watched, job_ids, known_answers, split_words, task_words
@@ -223,17 +223,12 @@ def _as_minutes(seconds: int) -> int:
 
 def _directive_lines(needs: Resources, extra: Sequence[str]) -> list[str]:
     """What the job needs, less what `extra` asks for. A slot is a core; memory and GPUs are counted by host."""
-    if needs.gpus % needs.nodes:
-        raise RefusedError(
-            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} hosts, and LSF counts them by host",
-            key="gpus",
-            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}, or extra: ['#BSUB -gpu ...']",
-        )
+    of_host = adapter.gpus_per_node(needs, "and LSF counts them by host", ", or extra: ['#BSUB -gpu ...']")
     processes = max(1, -(-needs.tasks // needs.nodes))
     slots = processes * (needs.cpus_per_task or 1)
     size = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes)}B"
     asks_itself = any(re.search(r"\s-gpu\s|\bngpus", line) for line in extra)
-    gpus = needs.gpus and not asks_itself and f"num={needs.gpus // needs.nodes}"
+    gpus = needs.gpus and not asks_itself and f"num={of_host}"
     option_values = (
         ("n", str(slots * needs.nodes)), ("R", f"span[ptile={slots}]"),
         ("R", size and f"rusage[mem={size}]"), ("M", size), ("gpu", gpus),

@@ -560,14 +560,8 @@ def select(needs: Resources) -> str:
     Raises:
         RefusedError: The GPUs cannot be divided equally among the nodes, or gres is no part of a chunk.
     """
-    if needs.gpus % needs.nodes:
-        raise RefusedError(
-            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, and all chunks of a PBS job"
-            " are alike",
-            key="gpus",
-            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
-            " or write the chunks yourself: extra: ['#PBS -l select=...']",
-        )
+    way_out = ", or write the chunks yourself: extra: ['#PBS -l select=...']"
+    gpus = adapter.gpus_per_node(needs, "and all chunks of a PBS job are alike", way_out)
     if needs.gres is not None and not _CHUNK.fullmatch(needs.gres):
         raise RefusedError(
             f"gres is no part of a chunk of PBS: {needs.gres!r}",
@@ -576,7 +570,6 @@ def select(needs: Resources) -> str:
         )
     processes = max(1, -(-needs.tasks // needs.nodes))
     memory = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes).lower()}b"
-    gpus = needs.gpus // needs.nodes
     words = [
         str(needs.nodes),
         f"ncpus={processes * (needs.cpus_per_task or 1)}",
