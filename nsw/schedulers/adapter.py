@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import shlex
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from nsw.errors import CommandResult, Diagnostic, NswError, RefusedError, UsageError
+from nsw.errors import CommandResult, Diagnostic, RefusedError, UsageError
 from nsw.recipe.units import Fault, format_duration, parse_duration
 from nsw.resources import csv_rows
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission, spans
@@ -387,8 +387,12 @@ class Scripts(Required):
         if "\n" in line or "\r" in line:
             raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
         text = line if line.startswith("#") else f"{self.marker} {line}"
-        if self.after_marker(text) is not None and (option := self.unwanted(text)):
-            raise refused_option(*option)
+        try:
+            if self.after_marker(text) is not None and (option := self.unwanted(text)):
+                raise refused_option(*option)
+        except RefusedError as fault:
+            fault.line = line
+            raise
         return text
 
 
@@ -661,30 +665,6 @@ def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSit
                     )
                 )
     return warnings
-
-
-def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError) -> str | None:
-    """The line of `extra` that a refusal of `directives` is about; None where no single line is.
-
-    Args:
-        adapter: The batch system.
-        job: The job whose directives were refused.
-        scratch: The campaign's folder on the site.
-        refusal: The refusal.
-    """
-
-    def is_refused(extra: tuple[str, ...]) -> bool:
-        try:
-            adapter.directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
-        except RefusedError as fault:
-            return fault.message == refusal.message
-        except NswError:
-            pass
-        return False
-
-    if refusal.key != "extra" or is_refused(()):
-        return None
-    return next((line for line in job.resources.extra if is_refused((line,))), None)
 
 
 def place_of_line(

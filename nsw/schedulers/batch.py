@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -142,6 +142,7 @@ def split_evenly(wants: Mapping[str, int], total: int) -> dict[str, int]:
     return shares_by_name
 
 
+@dataclass(eq=False)
 class BatchScheduler:
     """A batch system over a transport.
 
@@ -162,39 +163,30 @@ class BatchScheduler:
     batches = True
     shares_machine = False
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        transport: Transport,
-        scratch: str,
-        campaign: str,
-        limits: Limits,
-        *,
-        fence: Fence | None = None,
-        has_folder: bool = False,
-        say: Callable[[str], object] = lambda _text: None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
+    adapter: Adapter
+    transport: Transport
+    scratch: str
+    campaign: str
+    limits: Limits
+    _: KW_ONLY
+    fence: Fence | None = None
+    has_folder: bool = False
+    say: Callable[[str], object] = lambda _text: None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
         self.after: Callable[[str], tuple[str, ...]] = lambda _job: ()
-        self._adapter = adapter
-        self.can = adapter.capabilities
-        self._transport = transport
-        self._scratch = scratch
-        self._jobs = f"{scratch}/{JOBS}"
-        self._has_folder = has_folder
-        self._campaign = campaign
-        self._comment = f"nsw:{campaign}"
-        self._limits = limits
-        self._fence = fence
-        self._say = say
-        self._clock = clock
-        self._sleep = sleep
-        self._runner = runner_of(adapter, transport, fence=fence, sleep=sleep, draw=draw)
-        self._pace = Pace(clock, draw)
-        self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
-        self._throttles = Throttles(limits.in_flight, self._throttle_array)
+        self.can = self.adapter.capabilities
+        self._jobs = f"{self.scratch}/{JOBS}"
+        self._comment = f"nsw:{self.campaign}"
+        self._runner = runner_of(self.adapter, self.transport, fence=self.fence, sleep=self.sleep, draw=self.draw)
+        self._pace = Pace(self.clock, self.draw)
+        self._polling = Polling(
+            self.adapter, self._runner, self._pace, self.transport, self._jobs, self.say, self.limits.lost_after_s
+        )
+        self._throttles = Throttles(self.limits.in_flight, self._throttle_array)
         self._array_limit: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
         self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
@@ -207,7 +199,7 @@ class BatchScheduler:
     def for_adapter(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
         """Another batch system of the same campaign, reached the same way."""
         return BatchScheduler(
-            adapter, self._transport, self._scratch, self._campaign, limits, fence=self._fence, say=self._say
+            adapter, self.transport, self.scratch, self.campaign, limits, fence=self.fence, say=self.say
         )
 
     # --- what the loop asks -----------------------------------------------------------------------------
@@ -223,7 +215,7 @@ class BatchScheduler:
         """
         if not self.can.arrays:
             return 1
-        limit = self._limits.array
+        limit = self.limits.array
         if (longest := self._polling.facts.longest_array) is not None:
             limit = min(limit, longest)
         if not self._can_throttle():
@@ -233,7 +225,7 @@ class BatchScheduler:
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may be submitted now: an array with throttled arrays, else what may still run."""
         limit = self._throttles.limit
-        if len(in_flight) >= limit or self._clock() < self._full_until:
+        if len(in_flight) >= limit or self.clock() < self._full_until:
             return 0
         if self.can.arrays and self._can_throttle():
             return self.most_tasks()
@@ -241,14 +233,14 @@ class BatchScheduler:
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Submit in one remote command. Nothing is submitted twice: a submission in doubt is looked up by its name."""
-        if not self._has_folder:  # without it Slurm ends jobs before they begin, with no output
-            self._transport.make_folders([self._jobs])
-            self._has_folder = True
+        if not self.has_folder:  # without it Slurm ends jobs before they begin, with no output
+            self.transport.make_folders([self._jobs])
+            self.has_folder = True
         throttled = self._can_throttle()
         shares = [self._throttles.free_slots_for(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._submit_command(s, share) for s, share in zip(submissions, shares, strict=True)]
         patience = _SUBMIT_S + _EACH_S * len(commands)
-        results = self._runner.run_many(commands, timeout=patience, counted=self._adapter.submit, changes=True)
+        results = self._runner.run_many(commands, timeout=patience, counted=self.adapter.submit, changes=True)
         outcomes = [
             self._submit_outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
@@ -269,8 +261,8 @@ class BatchScheduler:
         return [instead.get(s.name, outcome) for s, outcome in zip(submissions, outcomes, strict=True)]
 
     def _submit_command(self, submission: Submission, share: int | None) -> list[str]:
-        script = self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}")
-        argv = self._adapter.submit_command(
+        script = self.transport.show(submission.script, f"{self.scratch}/scripts/{submission.script.name}")
+        argv = self.adapter.submit_command(
             Request(
                 submission,
                 script=script,
@@ -286,7 +278,7 @@ class BatchScheduler:
         return argv
 
     def _submit_outcome(self, submission: Submission, share: int | None, result: CommandResult) -> Outcome:
-        job = self._adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
+        job = self.adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
         if job is None:
             return self._failed_submission(submission, result)
         native = Native.of_submission(submission, job, self.can.first_index)
@@ -309,7 +301,7 @@ class BatchScheduler:
             missing = [s for s in submissions if s.name not in native_ids]
             if not missing:
                 break
-            self._sleep(pause)
+            self.sleep(pause)
             native_ids |= self._look_up_by_name(missing)
         return native_ids
 
@@ -326,7 +318,7 @@ class BatchScheduler:
     def job_of(self, submission: Submission, task: int) -> str | None:
         """What the system calls a task, as the job's own script writes it down; None without an id."""
         native = Native.parse(submission.native_id)
-        return None if native is None else self._adapter.job_of(native, task)
+        return None if native is None else self.adapter.job_of(native, task)
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
         """Poll this job for a task from now on, in place of the submitted one: the run's claim names it.
@@ -336,11 +328,11 @@ class BatchScheduler:
             task: The task.
             job: The id that the job's script wrote into the claim.
         """
-        self._polling.follow(submission.name, task, *self._adapter.parse_job(job))
+        self._polling.follow(submission.name, task, *self.adapter.parse_job(job))
 
     def due(self) -> bool:
         """Whether the interval is over."""
-        return self._clock() >= self._pace.next
+        return self.clock() >= self._pace.next
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
         """Poll all submissions with one command, then share the throttle among the arrays anew."""
@@ -363,32 +355,32 @@ class BatchScheduler:
             CommandError: It failed.
             UnreachableError: The system gave no answer.
         """
-        argv = self._adapter.cancel_command(self._filter_own_jobs(self._jobs_of(submissions)))
+        argv = self.adapter.cancel_command(self._filter_own_jobs(self._jobs_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
-        if not self._adapter.cancelled(result):
+        if not self.adapter.cancelled(result):
             raise self._command_error(result, "jobs could not be cancelled")
         if self.can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
             self._said_slow = True
             upto = format_duration(int(self.can.slow_cancel_s))
-            self._say(f"{self._adapter.name} may take {upto} to end cancelled jobs; nsw does not wait for that")
+            self.say(f"{self.adapter.name} may take {upto} to end cancelled jobs; nsw does not wait for that")
         self._pace.reset()
 
     def limit(self, running: int) -> None:
         """Let so many tasks run at the same time from now on; throttles of arrays change with the next poll."""
-        if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
+        if running and (argv := self.adapter.limit_command(self._jobs, running)) is not None:
             self._limit_reductions(argv, running)
-            running = max(running, self._limits.in_flight)  # all are handed over: they keep to it without nsw
+            running = max(running, self.limits.in_flight)  # all are handed over: they keep to it without nsw
         if running != self._throttles.limit:
             self._throttles.limit = running
             self._pace.now()
 
     def _limit_reductions(self, argv: Sequence[str], running: int) -> None:
         """Write the limit to the site once; after a failure the next poll tries again."""
-        if running == self._limited_to or (self._limited_to is None and self._clock() < self._limit_again):
+        if running == self._limited_to or (self._limited_to is None and self.clock() < self._limit_again):
             return
-        self._limited_to, self._limit_again = None, self._clock() + FIRST_S
+        self._limited_to, self._limit_again = None, self.clock() + FIRST_S
         if self._runner.run(argv, timeout=60, changes=True).returncode == 0:
             self._limited_to = running
 
@@ -401,20 +393,20 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._filter_own_jobs(self._jobs_of(submissions)), hold=hold)
+        argv = self.adapter.hold_command(self._filter_own_jobs(self._jobs_of(submissions)), hold=hold)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
-        if not self._adapter.is_hold_accepted(result):
+        if not self.adapter.is_hold_accepted(result):
             raise self._command_error(result, f"jobs could not be {'held' if hold else 'released'}")
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
         """Sleep until the next poll is due, at most so many seconds."""
-        left = self._pace.next - self._clock()
+        left = self._pace.next - self.clock()
         idle = left <= 0 and self._pace.next == self._waited_for  # it is time, and there was nothing to ask
         self._waited_for = self._pace.next
-        self._sleep(seconds if idle else max(0.01, min(seconds, left)))
+        self.sleep(seconds if idle else max(0.01, min(seconds, left)))
 
     # --- whose a job is ---------------------------------------------------------------------------------
 
@@ -438,13 +430,13 @@ class BatchScheduler:
             UnreachableError: The system gave no answer.
         """
         submitted = [job for job in watched if job.native is not None]
-        command = self._adapter.owners_command(submitted) if submitted else None
+        command = self.adapter.owners_command(submitted) if submitted else None
         if command is None:
             return list(watched)
         result = self._runner.run(command, timeout=120, retry=PATIENT)
-        lines = self._adapter.parse_queue(result)
+        lines = self.adapter.parse_queue(result)
         if lines is None:
-            message = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
+            message = f"{self.adapter.queue} could not list the jobs to be changed, and nsw changed none"
             raise self._command_error(result, message)
         listed = {line.job: line for line in lines}
         own_jobs = []
@@ -457,21 +449,21 @@ class BatchScheduler:
             elif line.job not in self._reused_ids:
                 self._reused_ids.add(line.job)
                 owner_text = f" of {line.owner}" if line.owner else ""
-                self._say(
+                self.say(
                     f"id {line.job} is now job {line.name}{owner_text}, and no longer this campaign's:"
-                    f" {self._adapter.name} gave the id out again, and nsw leaves that job alone"
+                    f" {self.adapter.name} gave the id out again, and nsw leaves that job alone"
                 )
         return own_jobs
 
     def _command_error(self, result: CommandResult, subject: str) -> NswError:
         """The error of a command that changed nothing; UnreachableError where the scheduler may answer later."""
         error = CommandError(result, subject=subject)
-        return UnreachableError(error.message) if self._adapter.transient(result) else error
+        return UnreachableError(error.message) if self.adapter.transient(result) else error
 
     @cached_property
     def _user_name(self) -> str:
         """The user's name on the site."""
-        result = self._transport.run(["id", "-un"], timeout=60)
+        result = self.transport.run(["id", "-un"], timeout=60)
         if result.returncode != 0 or result.timed_out:
             raise CommandError(result, subject="the user's name on the site could not be asked")
         return result.stdout.split()[-1]
@@ -489,7 +481,7 @@ class BatchScheduler:
         return Watched.of_submission(submission, self._jobs)
 
     def _failed_submission(self, submission: Submission, result: CommandResult) -> Outcome:
-        adapter = self._adapter
+        adapter = self.adapter
         if adapter.is_full(result):
             self._learn_queue_limit(len(submission.tasks), result)
             return Outcome()
@@ -505,7 +497,7 @@ class BatchScheduler:
     def _describe_failure(self, result: CommandResult) -> str:
         """`exit status 1; Unable to contact slurm controller`, in one line."""
         ending = "timed out" if result.timed_out else f"exit status {result.returncode}"
-        return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
+        return "; ".join(["it was killed" if result.killed else ending, *self.adapter.complaints(result)])
 
     def _slow_down_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
         """Submit less often after repeated temporary failures, and warn once."""
@@ -517,10 +509,10 @@ class BatchScheduler:
             return
         if self._failed_in_a_row == _IN_A_ROW:
             failure = self._describe_failure(results[-1])
-            self._say(
-                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({failure}); nsw keeps trying, once a minute"
+            self.say(
+                f"{self.adapter.submit} failed {_IN_A_ROW} times in a row ({failure}); nsw keeps trying, once a minute"
             )
-        self._full_until = self._clock() + MOST_S
+        self._full_until = self.clock() + MOST_S
 
     def _learn_queue_limit(self, tasks: int, result: CommandResult) -> None:
         """Record that the queue is full: submit smaller arrays next, or pause if one task was too much."""
@@ -528,16 +520,16 @@ class BatchScheduler:
             self._array_limit = tasks // 2
             return
         if not self._full_until:
-            complaints = "; ".join(self._adapter.complaints(result))
-            self._say(f"the queue accepts no more of your jobs for now ({complaints}); nsw keeps trying")
-        self._full_until = self._clock() + MOST_S
+            complaints = "; ".join(self.adapter.complaints(result))
+            self.say(f"the queue accepts no more of your jobs for now ({complaints}); nsw keeps trying")
+        self._full_until = self.clock() + MOST_S
 
     def _throttle_array(self, name: str, native: Native, limit: int) -> bool:
         try:
             own_jobs = self._can_throttle() and self._filter_own_jobs([Watched(name, native, self._log_path(name))])
         except (CommandError, UnreachableError):
             return False
-        argv = self._adapter.throttle_command(native, limit) if own_jobs else None
+        argv = self.adapter.throttle_command(native, limit) if own_jobs else None
         return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
 
 

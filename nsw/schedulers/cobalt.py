@@ -115,6 +115,12 @@ class Cobalt(adapter.Adapter):
         }
         return [*(directive(option, value) for option, value in option_values.items() if value is not None), *own_lines]
 
+    def unwanted(self, line: str) -> tuple[str, str] | None:
+        """The first option that is nsw's own."""
+        refused = adapter.refused_options("cobalt")
+        options = (word.partition("=")[0] if word.startswith("--") else word[:2] for word in line.split()[1:])
+        return next(((option, refused[option]) for option in options if option in refused), None)
+
     def submit_command(self, request: adapter.Request) -> list[str]:
         """The qsub of one task: what the job prints goes to LOG.output, Cobalt's own record to LOG.cobaltlog."""
         submission = request.submission
@@ -305,7 +311,7 @@ def _split_options(line: str) -> tuple[list[str], list[str]]:
     """The words of a recipe's own line, and its attributes, which are merged.
 
     Raises:
-        RefusedError: It holds an option that is nsw's own, or is a comment, which would end the directives.
+        RefusedError: It is a comment, which would end the directives.
     """
     if line.startswith("#") and not line.startswith("#COBALT"):
         raise RefusedError(
@@ -320,8 +326,6 @@ def _split_options(line: str) -> tuple[list[str], list[str]]:
         option, equals, value = word.partition("=")
         if not option.startswith("--") and option.startswith("-"):
             option, value = word[:2], word[2:]
-        if reason := adapter.refused_options("cobalt").get(option):
-            raise adapter.refused_option(option, reason)
         if option == "--attrs":
             attrs += (value if equals else words.pop(0) if words else "").split(":")
         else:
