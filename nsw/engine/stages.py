@@ -151,37 +151,31 @@ class Stages:
             return
         waiting = self._campaign.ledger.waiting_for_stages()
         self._waiting = bool(waiting)
-        sources = {
-            group: self._campaign.ledger.runs_named(self._campaign.ledger.source_runs(group)) for group in waiting
-        }
+        ledger = self._campaign.ledger
+        sources = {group: ledger.runs_named(ledger.source_runs(group)) for group in waiting}
         if self._has_unread_source(sources):
             self.read()
             self._read_at = self._clock()
-            sources = {
-                group: self._campaign.ledger.runs_named([run.id for run in source_runs])
-                for group, source_runs in sources.items()
-            }
-        chosen = self._campaign.ledger.choices()
+            sources = {group: ledger.runs_named([run.id for run in runs]) for group, runs in sources.items()}
+        chosen = ledger.choices()
         for group, runs in waiting.items():
             read_sources = [
                 run for run in sources[group] if run.state is State.DONE and run.reading in ledger_rows.WERE_READ
             ]
             for run in runs:
                 if run not in chosen and read_sources:
-                    (row,) = self._campaign.ledger.runs_named([run])
+                    (row,) = ledger.runs_named([run])
                     try:
                         choice = self.choose(row, read_sources)
                     except NswError as fault:
                         choice = fault.message
                     if choice is None:
-                        self._campaign.ledger.update_tasks(
-                            [run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN
-                        )
+                        ledger.update_tasks([run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN)
                         self._campaign.changed([run])
                     elif isinstance(choice, str):
                         self._skip_run(run, choice)
                     else:
-                        self._campaign.ledger.record_choice(run, choice)
+                        ledger.record_choice(run, choice)
                 elif not read_sources and (reason := _hopeless_reason(sources[group])):
                     self._skip_run(run, reason)
         self._release_decided(sources)

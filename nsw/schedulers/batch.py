@@ -251,11 +251,10 @@ class BatchScheduler:
         try:
             native_ids = self._look_up_by_name([s for s in submissions if s.name in refused]) if refused else {}
         except UnreachableError as fault:
-            doubts = {
-                name: Doubt(fault.message, short_reason=refused_fault.message)
-                for name, refused_fault in refused.items()
+            instead = {
+                name: Outcome(doubt=Doubt(fault.message, short_reason=refusal.message))
+                for name, refusal in refused.items()
             }
-            instead = {name: Outcome(doubt=doubt) for name, doubt in doubts.items()}
         else:
             instead = {name: Outcome(native=native) for name, native in native_ids.items()}
         return [instead.get(s.name, outcome) for s, outcome in zip(submissions, outcomes, strict=True)]
@@ -266,7 +265,7 @@ class BatchScheduler:
             Request(
                 submission,
                 script=script,
-                log=self._log_path(submission.name),
+                log=f"{self._jobs}/{submission.name}",
                 comment=self._comment,
                 throttle=share,
                 after=self.after(submission.job),
@@ -306,7 +305,7 @@ class BatchScheduler:
         return native_ids
 
     def _look_up_by_name(self, submissions: Sequence[Submission]) -> dict[str, str]:
-        lines = self._polling.find([self._watched_job(s) for s in submissions], _FIND_MINUTES)
+        lines = self._polling.find([self._polling.watched_job(s) for s in submissions], _FIND_MINUTES)
         native_ids: dict[str, str] = {}
         for submission in submissions:
             jobs = {line.job for line in lines if line.name == submission.name}
@@ -334,19 +333,14 @@ class BatchScheduler:
         """Whether the interval is over."""
         return self.clock() >= self._pace.next
 
-    def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """Poll all submissions with one command, then share the throttle among the arrays anew."""
+    def poll(self, submissions: Sequence[Submission], *, rebalance: bool = True) -> dict[str, dict[int, Answer]]:
+        """Poll all submissions with one command, then share the throttle among the arrays anew, unless only to look."""
         answers = self._polling.poll(submissions)
         if answers is None:
-            return _unknown_answers(submissions)
-        if self.can.throttle:
+            return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
+        if rebalance and self.can.throttle:
             self._throttles.rebalance(submissions, answers)
         return answers
-
-    def poll_without_throttling(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """Poll all submissions, and change no throttle."""
-        answers = self._polling.poll(submissions)
-        return _unknown_answers(submissions) if answers is None else answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Cancel the jobs of these submissions in one command, and other jobs of their names.
@@ -412,7 +406,7 @@ class BatchScheduler:
 
     def _jobs_of(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs of these submissions: a name that was submitted twice has several."""
-        own_jobs = map(self._watched_job, submissions)
+        own_jobs = map(self._polling.watched_job, submissions)
         return list(
             dict.fromkeys(
                 [*own_jobs, *self._polling.followed_jobs(submissions), *self._polling.duplicate_jobs(submissions)]
@@ -474,12 +468,6 @@ class BatchScheduler:
         """Whether the running tasks of an array can be limited here."""
         return self.can.throttle and self._polling.facts.throttle
 
-    def _log_path(self, name: str) -> str:
-        return f"{self._jobs}/{name}"
-
-    def _watched_job(self, submission: Submission) -> Watched:
-        return Watched.of_submission(submission, self._jobs)
-
     def _failed_submission(self, submission: Submission, result: CommandResult) -> Outcome:
         adapter = self.adapter
         if adapter.is_full(result):
@@ -526,15 +514,11 @@ class BatchScheduler:
 
     def _throttle_array(self, name: str, native: Native, limit: int) -> bool:
         try:
-            own_jobs = self._can_throttle() and self._filter_own_jobs([Watched(name, native, self._log_path(name))])
+            own_jobs = self._can_throttle() and self._filter_own_jobs([Watched(name, native, f"{self._jobs}/{name}")])
         except (CommandError, UnreachableError):
             return False
         argv = self.adapter.throttle_command(native, limit) if own_jobs else None
         return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
-
-
-def _unknown_answers(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-    return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
 
 
 class LoginAndJobs:
@@ -651,11 +635,8 @@ class LoginAndJobs:
         answers: dict[str, dict[int, Answer]] = {}
         for location, group in parts:
             if due and location not in due:
-                answers |= {
-                    submission.name: self._last_answers[submission.name]
-                    for submission in group
-                    if submission.name in self._last_answers
-                }
+                last = self._last_answers
+                answers |= {s.name: last[s.name] for s in group if s.name in last}
             else:
                 answers |= self.parts[location].poll(group)
         self._last_answers = answers
@@ -700,7 +681,6 @@ _STALE = 3.0  # only the history still calls it alive
 _ALONE = 0.25  # its siblings are listed, and it is not
 _LOG_BYTES = 1 << 16  # that are read of what a job printed
 _TOGETHER = 400  # logs that are read in one round trip
-_UNANSWERED = Answer(Phase.UNKNOWN)
 _ID_HERE = " JOB`"  # in the reasons of adapters
 Followed = dict[tuple[str, int], Native]
 
@@ -871,7 +851,7 @@ class Polling:
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]] | None:
         """An answer for each task of each submission, by its name; None when nothing could be asked."""
-        lines, result = self._ask_queue([self._watched_job(s) for s in submissions])
+        lines, result = self._ask_queue([self.watched_job(s) for s in submissions])
         if lines is None:
             self._record_failed_poll(result)
             return None
@@ -900,9 +880,7 @@ class Polling:
         failed = {s.name for s in submissions if any(answer.by_itself for answer in answers_by_name[s.name].values())}
         failed_submissions = [s for s in submissions if s.name in failed]
         watched = [
-            w
-            for w in (*map(self._watched_job, failed_submissions), *self.followed_jobs(failed_submissions))
-            if w.native
+            w for w in (*map(self.watched_job, failed_submissions), *self.followed_jobs(failed_submissions)) if w.native
         ]
         command = self.adapter.ends_command(watched) if watched else None
         if command is None:
@@ -912,7 +890,7 @@ class Polling:
         )
         for name, answers in ends.items():
             answers_by_name[name] |= {
-                task: end for task, end in answers.items() if answers_by_name[name].get(task, _UNANSWERED).by_itself
+                task: end for task, end in answers.items() if answers_by_name[name].get(task, _UNKNOWN).by_itself
             }
 
     def _note_twins(
@@ -948,7 +926,8 @@ class Polling:
             if now - self._memory.never[name, task] < self.lost_after_s:
                 answers_by_name[name][task] = _without_never(answers_by_name[name][task])
 
-    def _watched_job(self, submission: Submission) -> Watched:
+    def watched_job(self, submission: Submission) -> Watched:
+        """The job of a submission."""
         return Watched.of_submission(submission, self.jobs)
 
     def _ask_queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
@@ -971,13 +950,13 @@ class Polling:
 
     def _any_phase_changed(self, answers_by_name: dict[str, dict[int, Answer]]) -> bool:
         """Whether any task is in another phase than at the last poll; the reason to wait may change every minute."""
-        for name, answers in answers_by_name.items():
-            before = self._memory.answers.get(name, {})
-            for task, answer in answers.items():
-                old = before.get(task)
-                if old is not answer and (old is None or (old.phase, old.never) != (answer.phase, answer.never)):
-                    return True
-        return False
+        before = self._memory.answers
+        return any(
+            (old := before.get(name, {}).get(task)) is not answer
+            and (old is None or (old.phase, old.never) != (answer.phase, answer.never))
+            for name, answers in answers_by_name.items()
+            for task, answer in answers.items()
+        )
 
     def _record_failed_poll(self, result: CommandResult) -> None:
         """Record a failed poll, and warn once after some minutes."""
@@ -1004,7 +983,7 @@ class Polling:
         now = self.pace.clock()
         has_answered = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in submissions}
-        watched = [w for w in (*map(self._watched_job, submissions), *self.followed_jobs(submissions)) if w.native]
+        watched = [w for w in (*map(self.watched_job, submissions), *self.followed_jobs(submissions)) if w.native]
         if watched and self.facts.history:
             results = [self.runner.run(argv, timeout=120) for argv in self.adapter.history_commands(watched)]
             parsed = [self.adapter.parse_history(result) for result in results]
@@ -1058,7 +1037,7 @@ class Polling:
         lost = max(self.lost_after_s, late)
         if past_answer is None and siblings and seconds >= max(lost * _ALONE, late):
             reason = f"{queue} lists other tasks of its array and not this one"
-            once_begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNANSWERED
+            once_begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNKNOWN
             return Answer(Phase.ENDED, f"{reason}: it was cancelled or removed", cancelled=True, if_begun=once_begun)
         if past_answer is None and seconds >= lost:
             subject = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
