@@ -134,7 +134,7 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
 
 
 def load_tables(folder: CampaignFolder, names: Iterable[str]) -> dict[str, pa.Table]:
-    """Those of these tables that the campaign has, as `load_table` loads them."""
+    """Those of these tables that the campaign has, each as `load_table` loads it."""
     return {name: table for name in names if (table := load_table(folder, name)) is not None}
 
 
