@@ -195,9 +195,7 @@ class LocalScheduler(Scheduler):
 
     def _find_process(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
-        lock = self._open_lock(submission)
-        if lock is not None:
-            os.close(lock)
+        if not self._is_locked(submission):
             return None
         # the process id is written by the nsw that started it; killed in between, the lock alone speaks
         text = read_text(self._jobs / f"{submission.name}.lock", errors="replace").strip()
@@ -241,7 +239,10 @@ class LocalScheduler(Scheduler):
         for descriptor in names:
             waiter.register(descriptor, select.POLLIN)
         for descriptor, _ in waiter.poll(seconds * 1000):
-            self._reap_process(names[descriptor])
+            child = self._children.get(names[descriptor])
+            if child is not None:
+                child.poll()
+            self._forget_process(names[descriptor])
 
     def _open_lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
@@ -297,13 +298,6 @@ class LocalScheduler(Scheduler):
     def _watch_process(self, name: str, pid: int) -> None:
         with suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
             self._pidfds[name] = os.pidfd_open(pid)
-
-    def _reap_process(self, name: str) -> None:
-        """Reap a process that has ended."""
-        child = self._children.get(name)
-        if child is not None:
-            child.poll()
-        self._forget_process(name)
 
     def _forget_process(self, name: str) -> None:
         self._children.pop(name, None)
