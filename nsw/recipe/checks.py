@@ -7,8 +7,10 @@ the recipe has other faults.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import islice, takewhile
 from keyword import iskeyword
 from types import UnionType
@@ -18,17 +20,18 @@ from pydantic import BaseModel, ValidationError
 
 from nsw.errors import MOST_SHOWN, Diagnostic, Mark, did_you_mean, nearest
 from nsw.metrics import find_metric_faults as metric_faults
+from nsw.recipe.document import Document, KeyPath, Node
 from nsw.recipe.expressions import Expression, find_name, is_template
-from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix, MatrixFault, expand_matrix
+from nsw.recipe.matrix import AFTER, BEFORE, SIDE, Case, Matrix, MatrixFault, expand_matrix, range_rest_keys
 from nsw.recipe.program import source_path
 from nsw.recipe.units import Fault, as_text, escape_nonprinting, plain_number, show_value
+from nsw.wording import first_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from nsw.recipe.document import Document, KeyPath
     from nsw.recipe.model import Recipe
 
 
@@ -75,6 +78,75 @@ def _models_in_type(kind: Any) -> list[tuple[str, type[BaseModel]]]:
     return [(between + inside, inner) for inside, inner in _models_in_type(arguments[-1])] if between else []
 
 
+_MOST_NAMES = 2  # names in a message
+
+
+def _repair_indentation(node: Node, kind: Any, document: Document, faults: list[Diagnostic]) -> Node:
+    """The tree with misindented keys moved below the key that they belong to; adds a fault for each.
+
+    Args:
+        node: The tree; what is moved out of an inner map is looked at there first.
+        kind: The type that the model has for it.
+        document: The file.
+        faults: Where the faults go.
+    """
+    if isinstance(node.value, list):
+        items = [
+            _repair_indentation(item, _unwrap_type(_type_of_item(kind, at)), document, faults)
+            for at, item in enumerate(node.value)
+        ]
+        return node if all(map(operator.is_, items, node.value)) else replace(node, value=items)
+    if not isinstance(node.value, dict):
+        return node
+    value = {
+        key: _repair_indentation(child, _unwrap_type(_type_of_item(kind, key)), document, faults)
+        for key, child in node.value.items()
+    }
+    keys, is_changed = node.keys, not all(map(operator.is_, value.values(), node.value.values()))
+    while slip := _misindented_keys(value, kind):
+        key, names = slip
+        faults.append(_misindented_fault(document, keys[names[0]], key, names))
+        moved = {name: value.pop(name) for name in names}
+        value[key] = Node(moved, moved[names[0]].span, {name: keys[name] for name in names})
+        keys, is_changed = {name: mark for name, mark in keys.items() if name not in names}, True
+    return replace(node, value=value, keys=keys) if is_changed else node
+
+
+def _misindented_keys(value: dict[str, Node], kind: Any) -> tuple[str, list[str]] | None:
+    """An empty key, and the keys right behind it that can only belong below it."""
+    known_keys, names = _known_keys(kind), list(value)
+    for number, key in enumerate(names):
+        inner_kind = _unwrap_type(_type_of_item(kind, key))
+        if value[key].value is not None or not (_is_model(inner_kind) or get_origin(inner_kind) is dict):
+            continue
+        inner = _known_keys(inner_kind)
+        below = list(takewhile(lambda name: _belongs_below(name, known_keys, inner), names[number + 1 :]))  # noqa: B023  used at once
+        if below:
+            return key, below
+    return None
+
+
+def _belongs_below(name: str, known_keys: Sequence[str] | None, inner: Sequence[str] | None) -> bool:
+    """Whether a key is unknown in its own map and known in the map below the empty key."""
+    if known_keys is None:
+        return inner is not None and name in inner
+    if name in known_keys:
+        return False
+    return name in inner if inner is not None else nearest(name, known_keys) is None
+
+
+def _known_keys(kind: Any) -> list[str] | None:
+    """The keys of a model; None of what takes any."""
+    return list(_field_types(kind)) if _is_model(kind) and kind.model_config.get("extra") != "allow" else None
+
+
+def _misindented_fault(document: Document, mark: Mark, key: str, names: list[str]) -> Diagnostic:
+    listed = first_names([show_value(name) for name in names], _MOST_NAMES, between=" and ")
+    verb, pronoun = ("stands", "it") if len(names) == 1 else ("stand", "them")
+    hint = f"indent {pronoun} further than '{key}'"
+    return document.at(mark, f"{listed} {verb} beside '{key}', not below it", hint=hint)
+
+
 M = TypeVar("M", bound=BaseModel)
 _EXPECTED = {"int": "a whole number", "bool": "true or false", "float": "a number"}
 _ROUNDS = 20  # misspelt keys that are set right, each to see what is below it
@@ -94,6 +166,7 @@ def validate_document(model: type[M], document: Document) -> tuple[M | None, lis
         keys set right.
     """
     slips: list[Diagnostic] = []
+    document = replace(document, root=_repair_indentation(document.root, model, document, slips))
     for _ in range(_ROUNDS):
         try:
             validated = model.model_validate(document.get(()))
@@ -191,7 +264,7 @@ def _diagnose(problem: Any, model: type[BaseModel], document: Document) -> Diagn
 def _diagnose_unknown_key(path: KeyPath, model: type[BaseModel], document: Document) -> Diagnostic:
     known_keys = fields_at(model, path[:-1]) or {}
     location = _location_text(path[:-1])
-    hint = did_you_mean(str(path[-1]), known_keys) or _indentation_hint(path, known_keys, document)
+    hint = did_you_mean(str(path[-1]), known_keys)
     if hint is None:
         elsewhere = " or ".join(paths_of_key(model, str(path[-1])))
         other_location = f"{path[-1]} is a key of {elsewhere}; " if elsewhere else ""
@@ -199,13 +272,6 @@ def _diagnose_unknown_key(path: KeyPath, model: type[BaseModel], document: Docum
     return document.diagnostic(
         path, f"unknown key {show_value(str(path[-1]))}{' ' + location if location else ''}", hint=hint, key=True
     )
-
-
-def _indentation_hint(path: KeyPath, known_keys: Mapping[str, Any], document: Document) -> str | None:
-    """What to do about a key that stands beside an empty one and may belong below it."""
-    above = [name for name in takewhile(lambda name: name != path[-1], document.get(path[:-1])) if name in known_keys]
-    is_empty = bool(above) and document.get((*path[:-1], above[-1])) is None
-    return f"indent it further than '{above[-1]}', if it belongs below that" if is_empty else None
 
 
 def _diagnose_unknown_word(path: KeyPath, model: type[BaseModel], document: Document) -> Diagnostic:
@@ -299,7 +365,8 @@ class _Gathered:
         matrix = document.get(("matrix",))
         listed: list[str] = []
         if isinstance(matrix, dict):
-            listed = [name for name in matrix if name not in MATRIX_WORDS]
+            rests = range_rest_keys(matrix)
+            listed = [name for name in matrix if name not in MATRIX_WORDS and name not in rests]
         self.has_lists = bool(listed)
         included = (name for _, point in self.includes if isinstance(point, dict) for name in point)
         self.names = listed or list(dict.fromkeys(included))

@@ -813,9 +813,23 @@ class _FaultContext:
                 return self._diagnostic_at(message, hint, self.opened)
         if character in {"]", "}"}:
             return self._diagnostic_at("this bracket closes nothing", "remove it, or quote the value")
-        if "expected node content" in self.problem and "flow" in self.context:
-            return self._diagnostic_at("a value was expected here", "close each bracket, or quote the value")
-        return None
+        if "expected node content" not in self.problem or "flow" not in self.context:
+            return None
+        opened = []  # the text ends before an item
+        try:
+            for token in yaml.scan(self.document, Loader=_Loader):
+                if isinstance(token, _OPENS):
+                    opened.append(token)
+                elif opened and isinstance(token, _CLOSES):
+                    opened.pop()
+        except yaml.YAMLError:  # another fault, further below
+            return None
+        if not opened:
+            return None
+        close, mark = "]" if isinstance(opened[-1], yaml.FlowSequenceStartToken) else "}", opened[-1].start_mark
+        return self._diagnostic_at(
+            f"this bracket is not closed by '{close}'", "close it, or quote the value", (mark.line, mark.column)
+        )
 
     def _explain_structure(self) -> Diagnostic | None:
         for words, message, hint in _STRUCTURE:

@@ -43,6 +43,8 @@ _LISTED: Final = 8  # parameters, and values of one, in a hint
 _NSW_KEY: Final = re.compile(r"^nsw:", re.MULTILINE)
 _JOB_LINE: Final = re.compile(r"^(#(?:\$|[A-Z]{3,}:?| ?[a-z]+:)) +-", re.MULTILINE)  # a directive of any batch system
 _PYTHON: Final = re.compile(r"^(?:import \w|from \w[\w.]* import |def \w+\(|class \w+[:(])", re.MULTILINE)
+_TOML: Final = re.compile(r"\A(?:\s|#[^\n]*\n)*(?:\[+[\w.\"'-]+\]+\s*\n|[\w-]+\s*=\s)")
+_HTML: Final = re.compile(r"\A\s*(?:<!doctype html|<html[\s>])", re.IGNORECASE)
 _REPORTS: Final = (
     ".nsys-rep", ".qdrep", ".ncu-rep", ".sqlite", ".nvvp", ".nvprof", ".pstats", ".prof", ".trace.json",
     ".trace.json.gz",
@@ -72,6 +74,12 @@ def _detect_by_text(text: str, name: str) -> _WrongFile | None:
         return _WrongFile(
             "a Python program", f"say in a recipe how to run it: app: {{command: python {name}, files: [{name}]}}"
         )
+    if text.startswith("version https://git-lfs.github.com/spec/"):
+        return _WrongFile("a Git LFS pointer to a file, not the file itself", "run `git lfs pull` in its repository")
+    if _HTML.match(text):
+        return _WrongFile("a web page", "download the file itself (on GitHub: Raw)")
+    if not name.endswith((".yaml", ".yml")) and _TOML.match(text):
+        return _WrongFile("a TOML or INI file", "")
     return None
 
 
@@ -88,6 +96,8 @@ def _detect_by_keys(data: object, kind: DocumentKind) -> _WrongFile | None:
         return _WrongFile("a recipe", "name it without --sites: `nsw plan RECIPE --site NAME`")
     if "nsw" in keys:
         return None
+    if "traceEvents" in keys:
+        return _WrongFile("a trace of a profiler", "`nsw read FILE` reads it")
     if not any(key in _KEYS[kind] or nearest(key, _KEYS[kind]) for key in keys):
         first_keys = ", ".join(str(key)[:24] for key in list(data)[:4])
         return _WrongFile(f"some other file: its keys are {first_keys}{', ...' if len(data) > 4 else ''}", "")

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from math import prod
 from typing import Annotated, Any, TypeAlias
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
 from nsw.recipe.document import KeyPath
 from nsw.recipe.expressions import Expression, is_template
@@ -42,8 +42,14 @@ class Range:
         return [float(start + step * turn) for turn in range((stop - start) // step + 1)]
 
 
-_DOTS = re.compile(r"([-+]?\d+) ?\.\.\.? ?([-+]?\d+)")
-_RANGE = re.compile(r"x?range\(")  # YAML divides it at its commas: of a list or a map the first part has it
+_LISTED = 9  # values that a hint spells out
+_RANGES = (
+    # what other tools take for several values, and what is one text here: a, b and perhaps a step
+    re.compile(r"([-+]?\d+) ?\.\.\.? ?([-+]?\d+)()"),
+    re.compile(r"x?range\( ?([-+]?\d+) ?, ?([-+]?\d+) ?(?:, ?([-+]?\d+) ?)?\)"),
+    re.compile(r"x?range\( ?()([-+]?\d+)() ?\)"),
+)
+_HALF_A_RANGE = re.compile(r"x?range\([^()]*")  # of [range(1, 4)] the first item, of {n: range(1, 4)} the value
 
 
 def refuse_ranges(text: str) -> None:
@@ -52,16 +58,25 @@ def refuse_ranges(text: str) -> None:
     Raises:
         Fault: It is a range of another notation; the hint has the recipe's.
     """
-    dots = _DOTS.fullmatch(text.strip())
-    if dots or _RANGE.match(text):
-        first, last = map(int, dots.groups()) if dots else ("FIRST", "LAST")
-        raise Fault(f"{show_value(text)} is text here, not a range", hint=f"write {{range: [{first}, {last}]}}")
+    for at, pattern in enumerate(_RANGES):
+        match = pattern.fullmatch(text.strip())
+        if match is None:
+            continue
+        start, stop, step = int(match[1] or 0), int(match[2]), int(match[3] or 1)
+        last = stop if at == 0 else stop - (1 if step > 0 else -1)  # Python's range ends before its stop
+        steps = f", {step}" if step != 1 else ""
+        values = range(start, last + (1 if step > 0 else -1), step or 1)
+        as_list = f" or {list(values)}" if 0 < len(values[: _LISTED + 1]) <= _LISTED else ""
+        raise Fault(
+            f"{show_value(text)} is text here, not a range", hint=f"write {{range: [{start}, {last}{steps}]}}{as_list}"
+        )
 
 
 def _parse_values(value: object) -> list[Scalar] | Range:
     """A parameter's values: a list, one value, an expression, or {range: [start, stop, step]}."""
     if isinstance(value, str):
         refuse_ranges(value)
+        _refuse_partial_range(value, "map", "write {range: [FIRST, LAST]} as its value")
     if isinstance(value, dict):
         return _parse_range(value)
     if isinstance(value, list):
@@ -76,7 +91,27 @@ def _parse_list_value(value: object) -> Scalar:
     """Parse a value of a list, which may be any text but a range: `[1..9]` is meant to be nine values."""
     if isinstance(value, str):
         refuse_ranges(value)
+        _refuse_partial_range(value, "list", "write {range: [FIRST, LAST]} in the place of the list")
     return _parse_scalar(value)
+
+
+def _refuse_partial_range(text: str, container: str, hint: str) -> None:
+    if _HALF_A_RANGE.fullmatch(text):
+        message = f"{show_value(text)} is text here: YAML divides a {container} at each comma, also inside ( )"
+        raise Fault(message, hint=hint)
+
+
+def range_rest_keys(values: Mapping[str, object]) -> set[str]:
+    """The keys that YAML makes of the rest of `{n: range(1, 9, 2)}`: the fault is reported once, at `n`."""
+    rests: set[str] = set()
+    inside = False
+    for key, value in values.items():
+        if inside and value is None:
+            rests.add(key)
+            inside = not key.endswith(")")
+        else:
+            inside = isinstance(value, str) and _HALF_A_RANGE.fullmatch(value) is not None
+    return rests
 
 
 def _parse_scalar(value: object) -> Scalar:
@@ -207,6 +242,14 @@ class Matrix(Model):
     zip: Annotated[list[list[str]], Parsed(_parse_zip_groups, _GROUPS)] = Field(
         default=[], description="Parameters that vary together instead of in all combinations: [[gpus, nodes]]."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_range_rests(cls, values: object) -> object:
+        if not isinstance(values, dict):
+            return values
+        rests = range_rest_keys(values)
+        return {key: value for key, value in values.items() if key not in rests}
 
     @property
     def parameters(self) -> dict[str, list[Scalar] | Range]:
@@ -386,9 +429,17 @@ def _evaluate_parameter(name: str, text: str, params: Params) -> Scalar:
         ) from None
     if not isinstance(value, str | int | float | bool):
         message = f"{show_value(text)} gives {show_value(value)}, which a case cannot have as a value"
-        hint = "write {range: [FIRST, LAST]}" if isinstance(value, range) else None
-        raise MatrixFault(("matrix", name), message, hint=hint)
+        raise MatrixFault(("matrix", name), message, hint=_range_syntax(value))
     return value
+
+
+def _range_syntax(value: object) -> str | None:
+    """How a recipe writes the values of Python's `range`."""
+    try:
+        refuse_ranges(str(value))
+    except Fault as fault:
+        return fault.hint
+    return None
 
 
 def _apply_excludes(

@@ -16,7 +16,11 @@ OTHERS = {
     "note.sh": ("#!/bin/sh\n# TODO -x\n./app\n", "a program"),
     "run.sh": ("#!/bin/sh\n./app\n", "a program"),
     "train.py": ("import os\nx = {1: 2}\n", "a Python program"),
+    "trace.json": ('{"traceEvents": []}', "a trace of a profiler"),
+    "uv.lock": ("version = 1\n[[package]]\nname = 'x'\n", "a TOML or INI file"),
     "other.yaml": ("colour: red\nshape: round\n", "some other file: its keys are colour, shape"),
+    "big.yaml": ("version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 3\n", "a Git LFS pointer"),
+    "page.yaml": ("<!DOCTYPE html>\n<html></html>\n", "a web page"),
     "a.nsys-rep": ("\0", "a profiler's report"),
 }
 
