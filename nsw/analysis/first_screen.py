@@ -15,7 +15,7 @@ from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.model_flops import mfu_notes
 from nsw.analysis.rules.api_calls import startup_text
-from nsw.analysis.rules.counters import missing_counters_of_largest_kernel
+from nsw.analysis.rules.counters import largest_remarks, missing_counters_of_largest_kernel
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, recorded_span_text, time_without_profiler
@@ -42,10 +42,11 @@ from nsw.recipe.matrix import SIDE
 from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nsw.analysis.cases import CaseSummary
     from nsw.analysis.comparison import Scaling
+    from nsw.analysis.rules.hits import Hit
     from nsw.analysis.summary import Summary
 
 __all__ = ["BASES", "FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
@@ -348,7 +349,8 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     shares_pct = [100 * p.ns / spent.span_ns for p in spent.shown] if spent is not None and spent.span_ns else []
     is_idle_most = bool(shares_pct) and idle_pct > max(shares_pct)
     least_pct = WASTE_PCT if spent is None or is_idle_most else _TELLING_PCT
-    if bool(hits) and not of_kernels and hits[0].gain_pct >= least_pct:
+    is_share_of_work = bool(hits) and hits[0].healthy and bool(hits[0].share_of)
+    if bool(hits) and not of_kernels and (hits[0].gain_pct >= least_pct or is_share_of_work):
         parts_said.append(hits[0].headline)
     elif section is not None and _are_launches_of_start(case):
         parts_said.append(f"most of these {plural(len(case.kernels), 'kernel')} look like the start of a program")
@@ -357,12 +359,23 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
     of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
     if of_first and hits[0].what not in parts_said[-1]:
         parts_said.append(hits[0].what)
+    elif of_kernels and not of_first and parts_said:
+        parts_said[-1] += _fault_of_other_kernel_text(case, hits, parts_said[-1])
     if any(finding.name == FAILED for finding in summary.findings):
         if section is not None and section[0].endswith(NO_GPU_WORK):  # of a program that did not get there
             return Screen(f"{case.id}: the program failed before any GPU work", None)
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _fault_of_other_kernel_text(case: CaseSummary, hits: Sequence[Hit], headline: str) -> str:
+    """What could be won most, where that is of another kernel than the headline's; empty: little, or it says so."""
+    first = next(iter(hits), None)
+    if first is None or not first.is_curable or first.gain_pct < WASTE_PCT or first.what in headline:
+        return ""
+    remarks = (entry for entry in largest_remarks(case.kernels) if entry[2].what == first.what)
+    return next((f"; {kernel.short_name}: {remark.what}" for kernel, _, remark in remarks), "")
 
 
 def _idle_text(case: CaseSummary, idle_pct: float) -> str:

@@ -97,6 +97,7 @@ _LEGEND: Final = {
     "copies_pct": "alone: no other kernel at work",
     "exposed_pct": "alone: no other kernel at work",
     "dram_pct": "of DRAM: of the memory's peak rate, by the largest kernel",
+    "measured": "share: of the launches that were measured",
     "of_roof_pct": "of peak: of the busiest part's peak rate",
     "gld_efficiency": "used: of the bytes that are moved",
     "gst_efficiency": "used: of the bytes that are moved",

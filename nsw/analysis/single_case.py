@@ -18,7 +18,6 @@ from nsw.analysis.rules.binding import (
     binding_part,
     busiest_part,
     busiest_part_pct,
-    busy_pct_by_part,
 )
 from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
@@ -56,6 +55,7 @@ _CONFLICTS: Final = 0.25  # of the wavefronts of shared memory, from which they 
 _MANY: Final = 9  # kernels, of which a range says nothing
 _OF_NCU: Final = (7, 0)  # compute capability from which ncu knows a GPU
 _PICKED_PCT: Final = 20.0  # of the kernels' time, below which one of many says little of them
+_LIMITS, _LIMIT_PCT = 3, 10.0  # what binds most of the time of many kernels, each at least so much of it
 _BROADCAST: Final = 1.1  # sectors a load: all threads of a warp read one address
 _ALL_PCT: Final = 99.5
 _HALF_PCT: Final = 50.0
@@ -245,7 +245,7 @@ def _largest_work_text(spent: Spent, total_ns: float, share_base: str) -> str:
         return f"{ns / total_ns:.1f} launches of {name} at a time on average"
     if spent.is_iteration and kernel_pct >= 100 * _OVERLAPS:
         total_ns, share_base = spent.gpu_ns, "of its GPU work"
-    summary = f"{100 * ns / total_ns:.0f} % {share_base} is {name}"
+    summary = f"{min(100.0, 100 * ns / total_ns):.0f} % {share_base} is {name}"  # sums of two at a time are more
     if spent.is_iteration or any(part.name == NOT_SHOWN for part in spent.parts):
         return summary
     if ns >= _ALL_PCT / 100 * total_ns and 0 < first.operations < _FEW_CALLS:
@@ -359,7 +359,8 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     if not case.kernels:
         return None
     columns = (
-        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"), Column("ns", "mean time", "ns"),
+        Column("kernel", "kernel", "name"), Column("share_pct", "share", "whole %"),
+        Column("measured", "launches", "count"), Column("ns", "mean time", "ns"),
         Column("bound_by", "bound by"), Column("of_roof_pct", "of peak", "whole %"),
         Column("dram_bytes_per_s", "DRAM", "byte/s"), Column("sm_efficiency", "SMs at work", "whole %"),
         Column("occupancy_pct", "occupancy", "whole %"), Column("gld_efficiency", "loads used", "whole %"),
@@ -399,7 +400,9 @@ def _kernel_cells(kernel: KernelRow, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = binding_part(kernel), kernel.metrics
     return (
-        None if alone else kernel.share_pct, kernel.launch_ns, limit,
+        None if alone else kernel.share_pct,
+        None if alone or kernel.share_pct is None or kernel.time_from != "counters" else kernel.launches,
+        kernel.launch_ns, limit,
         None if limit is None else busiest_part_pct(kernel),
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),
@@ -449,7 +452,7 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
         few = "" if kernel_advice_text(first, first.share_pct or 100.0) else few_warps_text(first)
         stalled = bool(first.stalls) and first.stalls[0].pct >= STALLED_PCT
         wait = largest_stall_text(first) if stalled else ""
-        part = busiest_part(busy_pct_by_part(first))
+        part = busiest_part(first)
         busiest = f"no part of the GPU above {busiest_part_pct(first):.0f} % of its peak ({part})"
         if limit == LATENCY:
             why = few or ("" if fault else wait or busiest)
@@ -474,13 +477,17 @@ def _kernels_headline(kernels: Sequence[KernelRow], table: Table) -> str:
 
 
 def _many_small_kernels_text(kernels: Sequence[KernelRow]) -> str:
-    """Kernels of which none takes much: how long they are, and what binds most of their time."""
-    times = [kernel.launch_ns for kernel in kernels if kernel.launch_ns]
-    span = f" of {duration(min(times))} to {duration(max(times))}" if times else ""
+    """Kernels of which none takes much, and what binds most of their time."""
     shares = sum_by((part, kernel.share_pct or 0.0) for kernel in kernels if (part := binding_part(kernel)) is not None)
-    limit = max(shares, key=lambda part: shares[part], default="")
-    bound = f", {shares[limit]:.0f} % of their time bound by {limit}" if limit else ""
-    return f"{plural(len(kernels), 'kernel')}{span}{bound}"
+    largest = sorted(shares, key=lambda part: -shares[part])[:_LIMITS]
+    bound = [f"{shares[part]:.0f} % by {part}" for part in largest if shares[part] >= _LIMIT_PCT]
+    most, count = max(kernel.share_pct or 0.0 for kernel in kernels), plural(len(kernels), "kernel")
+    of_time, of_bound = (f", none above {most:.0f} % of their time", "it") if most < _PICKED_PCT else ("", "their time")
+    if not bound:
+        return count + of_time
+    return f"{count}{of_time}; {bound[0].replace('%', f'% of {of_bound} bound', 1)}" + "".join(
+        f", {other}" for other in bound[1:]
+    )
 
 
 def _least_used_text(kernels: Sequence[KernelRow]) -> str:

@@ -9,11 +9,23 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+_STACK = 5  # functions of Python that an operator is told apart by
+_PYTHON = re.compile(r".+\(\d+\): |<built-in |nn\.Module: ")  # a function: `file.py(12): name`
+
+
+def stack_options(torch: Any) -> dict[str, Any]:
+    """What makes PyTorch 2 note the stack of each operator; nothing for versions that do so without."""
+    try:
+        return {"experimental_config": torch._C._profiler._ExperimentalConfig(verbose=True)}  # noqa: SLF001  # no public one
+    except (AttributeError, TypeError):
+        return {}
 
 
 def start_profiler(words: str) -> Callable[[], None]:
@@ -36,7 +48,9 @@ def start_profiler(words: str) -> Callable[[], None]:
             return
         done.append(True)
         profile.export_chrome_trace(name + ".pt.trace.json")
-        events = profile.key_averages(group_by_input_shape="shapes" in recorded)
+        depth = _STACK if "stacks" in recorded else 0
+        events = profile.key_averages(group_by_input_shape="shapes" in recorded, group_by_stack_n=depth)
+        events[:] = [event for event in events if not _PYTHON.match(event.key)]  # which newer ones count as operators
         table = events.table(row_limit=-1, max_name_column_width=200, max_shapes_column_width=200)
         Path(name + ".operators.txt").write_text(table)
 
@@ -49,6 +63,7 @@ def start_profiler(words: str) -> Callable[[], None]:
         profile_memory="memory" in recorded,
         with_stack="stacks" in recorded,
         with_flops="flops" in recorded,
+        **(stack_options(torch) if "stacks" in recorded else {}),
     )
     if steps:
         from torch.optim.optimizer import register_optimizer_step_post_hook

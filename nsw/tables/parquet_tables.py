@@ -204,14 +204,16 @@ def read_stored_table(file: BinaryIO, table_name: str) -> pa.Table:
 def read_table_unchecked(file: BinaryIO) -> pa.Table:
     """All that a Parquet file holds, of whatever columns, read by this thread alone.
 
-    A thread of Arrow's that still holds a Python file when Python ends takes the process down with it (SIGABRT).
+    A thread of Arrow's that still holds a Python file when Python ends takes the process down with it (SIGABRT), and
+    Arrow reads Python files in threads of its own, also where it is told not to.
 
     Raises:
         pyarrow.ArrowException, OSError: The file is damaged.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    return pq.read_table(file, use_threads=False, pre_buffer=False)
+    return pq.ParquetFile(pa.BufferReader(file.read())).read(use_threads=False)
 
 
 def _text_columns_of_valid_schema(schema: pa.Schema, table_name: str) -> list[str]:

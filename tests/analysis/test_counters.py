@@ -277,6 +277,17 @@ def test_stores_that_use_little_of_a_sector_are_waste_of_l2_where_l1_holds_the_l
     assert hit.gain_pct > 50
 
 
+@pytest.mark.parametrize("scattered", ["gld_efficiency", "gst_efficiency"])
+def test_uncounted_requests_are_wide_where_l1_takes_many_passes_for_each_instruction(scattered):
+    """Loads or stores that are scattered beside others that are not: passes tell which of them fill L1."""
+    binds = kernel(memory=90.0, dram=7.0, l1_throughput=90.0, l2_throughput=90.0, tex_cache_hit_rate=80.0,
+                   inst_executed=3e6, **{scattered: 6.0})  # fmt: skip
+    names = [name for name in binds.metrics if not name.startswith(("gld_trans", "gst_trans", "inst_executed_global"))]
+    uncounted = replace(binds, metrics={name: binds.metrics[name] for name in names})
+    assert hits(uncounted)["uncoalesced-access"].gain_pct > 60
+    assert not hits(replace(uncounted, metrics=uncounted.metrics | {"inst_executed": 3e7}))
+
+
 @pytest.mark.parametrize(("cause", "ill"), [(cause, ill) for cause, ill, _ in ILL])
 def test_a_cause_is_named_alone_with_its_remedy(cause, ill):
     (hit,) = hits(ill).values()
@@ -518,6 +529,28 @@ def test_kernels_of_one_cause_are_named_together_where_each_is_worth_it_and_the_
     assert hit.fact.endswith("; likewise wide (50 %)")
 
 
+def test_dram_is_named_before_l2_where_the_memory_system_is_as_busy_as_dram():
+    streams = kernel(memory=68.0, dram=68.0, l2_throughput=85.0)
+    assert binding_part(streams) == "DRAM"
+    assert hits(streams)["dram-bound"].fact.startswith("k is at its roof: DRAM 68 % and L2 85 %, all bytes used")
+    for beside in ({"memory": 80.0, "l2_throughput": 85.0}, {"l2_throughput": 92.0}):  # L2 hands on more than DRAM does
+        assert binding_part(kernel(**{"memory": 68.0, "dram": 68.0} | beside)) == "L2"
+
+
+def test_kernels_that_one_remedy_cures_are_one_finding_and_those_of_libraries_another():
+    walk, record = (dram(**BOTH, dram_bytes=2048 * MB, threads=threads, share_pct=share, short_name=name)
+                    for threads, share, name in ((1e6, 30.0, "walk"), (16e6, 40.0, "record")))  # fmt: skip
+    (hit,) = hits(walk, record).values()
+    assert hit.fact.startswith("record (40 %")
+    assert hit.fact.endswith("; likewise walk (30 %)")
+    few_blocks = {"blocks": 40.0, "waves_per_sm": 0.1, "share_pct": 50.0}
+    own, librarys = (
+        kernel(**few_blocks, name=name) for name in ("k(float*)", "void at::<unnamed>::renorm<float>(T1 *)")
+    )
+    found = find_hits_by_case([case(own, librarys)])["c"]
+    assert {hit.advice for hit in found} == {causes()["too-few-blocks"].remedy(of) for of in ("cuda", "pytorch")}
+
+
 @pytest.mark.parametrize(("ill", "says"), [
     (kernel(memory=45.0, l2_throughput=45.0, **BOTH), "4 of 32 bytes of a sector used"),
     (few(occupancy_limiter="registers"), "bound by latency, only 25 % of the warps fit (registers)"),
@@ -527,6 +560,15 @@ def test_a_headline_names_waste_rather_than_the_latency_that_it_makes(ill, says)
     ill = replace(ill, short_name="k", launches=1.0, share_pct=None)
     summary = replace(summarize_reports("r", []), cases=(case(ill),), hits=find_hits_by_case([case(ill)]))
     assert find_headline(first_screen_blocks(summary)) == f"c: k takes 100.0 us, {says}"
+
+
+def test_a_headline_names_what_could_be_won_of_another_kernel_than_its_own():
+    largest = kernel(share_pct=60.0, short_name="largest", stalls=(), memory=65.0, l1_throughput=65.0)
+    poor = l1(**SCATTERED, share_pct=40.0, short_name="poor")
+    summary = replace(
+        summarize_reports("r", []), cases=(case(largest, poor),), hits=find_hits_by_case([case(largest, poor)])
+    )
+    assert find_headline(first_screen_blocks(summary)).endswith("; poor: 4 of 32 bytes of a sector used")
 
 
 def test_the_remedy_is_a_sentence_of_a_single_case_and_a_few_words_beside_others():
@@ -579,7 +621,11 @@ def test_what_binds_is_the_busiest_part_and_latency_where_none_is_busy():
     [
         (dram(), "gld_efficiency gst_efficiency", "how many of the bytes that k moves are used"),
         (l1(**SHARED), "shared_bank_conflicts", "whether bank conflicts slow k"),
-        (pipe("alu_pipe_utilization"), "inst_integer", "which instructions keep the ALU pipe busy in k"),
+        (
+            pipe("alu_pipe_utilization", special_fu_utilization=5.0),
+            "inst_integer",
+            "which instructions keep the ALU pipe busy in k",
+        ),
         (kernel(), "l2_atomic_transactions", "whether k waits for atomic operations"),
         (kernel(stalls=()), "l2_atomic_transactions", "what the warps of k wait for"),
         (kernel(memory=None, dram=None), "l2_throughput", "what binds k"),
@@ -593,6 +639,13 @@ def test_what_was_not_measured_is_said_where_it_keeps_a_verdict_back(row, lackin
     assert missing_counters_of_largest_kernel(case(dram())) is None
     assert missing_counters_of_largest_kernel(case(replace(dram(), metrics={}, name="cublas"))) is None
     assert missing_counters_of_largest_kernel(case()) is None
+
+
+def test_what_keeps_the_alu_pipe_busy_is_known_where_nothing_converts_or_divides():
+    row = pipe("alu_pipe_utilization")
+    row = replace(row, metrics={name: value for name, value in row.metrics.items() if name != "inst_integer"})
+    assert missing_counters_of_largest_kernel(case(row)) is None
+    assert hits(row)["compute-bound"].fact.endswith("ALU pipe 84 %, all threads active")
 
 
 def test_no_metric_is_asked_for_that_the_report_has():

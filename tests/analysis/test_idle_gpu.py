@@ -1,5 +1,7 @@
 """A GPU that is idle in the steady state: why, as far as the timeline tells, and where a naive reading is wrong."""
 
+from dataclasses import replace
+
 import pytest
 
 from nsw.analysis.blocks import Note
@@ -827,10 +829,19 @@ def test_of_a_busy_gpu_what_pytorch_could_fuse_is_named_where_it_is_much():
         rows = [*products, part("steady", name, 8 * MS), LAUNCHES]
         return " ".join(explained(busy=98.0, parts=rows))
 
-    fused = "44 % of its work are elementwise, normalisation and reduction kernels. Each of them passes over memory by"
+    fused = "44 % of its work is elementwise, normalisation and reduction kernels. Each of them passes over memory by"
     assert fused in text("void at::native::elementwise_kernel<Add>")
     assert "elementwise" not in text("triton_poi_fused_add_0")
     assert "elementwise" not in text("mine")
+
+
+def test_its_share_is_the_headline_rather_than_that_of_the_largest_class():
+    tables = {"gaps": [], "gpu_use": [use()], "host_copies": [], "iterations": [idle(98.0)]}
+    products = [part("steady", f"sm90_xmma_gemm_{layout}", 5 * MS) for layout in ("nn", "tn")]
+    rows = [*products, part("steady", "void at::native::elementwise_kernel<Add>", 8 * MS), LAUNCHES]
+    data = CampaignData("c", "", None, [timeline()], tables | {"gpu_summary": whole(rows), "phase_summary": rows})
+    headline = find_headline(first_screen_blocks(summarize(data, ReportRequest())))
+    assert "44 % of GPU work is elementwise, normalisation and reduction" in headline
 
 
 def test_beside_another_fault_it_is_named_too_unless_that_is_of_kernels():
@@ -842,7 +853,7 @@ def test_beside_another_fault_it_is_named_too_unless_that_is_of_kernels():
     host, fusible = explained(long, busy=80.0, parts=[*rows, LAUNCHES])
     assert "one gap, in which the host" in host
     assert fusible.startswith(
-        "47 % of the GPU's work are elementwise, normalisation and reduction kernels. Each of them"
+        "47 % of the GPU's work is elementwise, normalisation and reduction kernels. Each of them"
     )
     assert "elementwise" not in " ".join(explained(long, busy=40.0, parts=[*rows, LAUNCHES])[1:])
 
@@ -1281,21 +1292,24 @@ def test_a_gpu_that_is_idle_in_part_for_no_single_cause_is_told_with_what_its_id
         LAUNCHES,
     ]
     (text,) = explained(gap("launch", "short", 100, 6 * US), gap("queued", "short", 20, 30 * US), busy=70.0, parts=rows)
-    assert "47 % of the GPU's work are elementwise, normalisation and reduction kernels. torch.compile fuses" in text
+    assert "47 % of the GPU's work is elementwise, normalisation and reduction kernels. torch.compile fuses" in text
 
 
 def test_the_largest_kernel_of_ones_own_is_named_where_nothing_measured_tells_what_binds_it():
-    def texts(busy, name):
+    def texts(busy, name, blocks=1000.0):
         rows = [part("steady", name, busy / 100 * 18 * 4 * MS)]
         tables = {
             "phase_summary": rows,
             "gpu_summary": whole(rows),
             "iterations": [idle(busy) | {"med_gpu_ns": busy / 100 * 4 * MS}],
         }
-        cases = summarize_cases([timeline()], tables, 0.9)
-        findings = merge_hits_to_findings(find_hits_by_case(cases), several=False)
+        (case,) = summarize_cases([timeline()], tables, 0.9)
+        case = replace(case, sm_count=132.0, blocks={name: blocks})
+        findings = merge_hits_to_findings(find_hits_by_case([case]), several=False)
         return " ".join(finding.text for finding in findings)
 
+    few = "takes 60 % of the time, in launches of 188 blocks for 132 SMs; no counters"
+    assert few in texts(60.0, "collide", blocks=188)
     named = "The kernel collide takes 60 % of the time; no counters tell what binds it. `ncu -k collide"
     assert named in texts(60.0, "collide")
     assert "no counters" not in texts(40.0, "collide")  # the GPU is idle longer

@@ -319,7 +319,7 @@ def test_a_kernel_without_time_is_said_with_its_launch():
 
 def test_of_many_kernels_of_which_none_takes_much_none_is_named():
     rows = [replace(KERNEL, short_name=f"k{n}", share_pct=8.0, metrics={"duration": 1e4 * n}) for n in range(9, 21)]
-    assert counted(*rows)[0] == "a.txt: 12 kernels of 90.00 us to 200.0 us, 96 % of their time bound by L1 or L2"
+    assert counted(*rows)[0] == "a.txt: 12 kernels, none above 8 % of their time; 96 % of it bound by L1 or L2"
     assert counted(replace(rows[0], share_pct=50.0), *rows[1:])[0].startswith(
         "a.txt: k9 takes 50 % of the kernels' time"
     )

@@ -408,6 +408,12 @@ def test_kernels_of_few_blocks_that_others_follow_need_more_blocks_and_no_stream
     assert find_hits_by_case([beside])["c"][0].cause == "kernels-not-concurrent"
 
 
+def test_kernels_of_few_blocks_are_named_where_they_take_much_of_the_time():
+    much, little = (replace(blocks(48), idle_gpu=replace(blocks(48).idle_gpu, busy_pct=busy)) for busy in (30.0, 29.9))
+    assert "has 48 blocks for 132 SMs" in hit("too-few-blocks", much).fact
+    assert hit("too-few-blocks", little) is None
+
+
 def test_of_librarys_kernels_those_of_very_few_blocks_are_named():
     few, some = (hit("too-few-blocks", blocks(count, name="sm80_xmma_wgrad_implicit_gemm")) for count in (6, 64))
     assert some is None
@@ -433,6 +439,7 @@ def test_launches_that_an_optimizer_makes_are_the_optimizers_fault_with_those_th
      ({"launch-bound": 97.0, "slow-first-iteration": 48.0}, ["launch-bound", "slow-first-iteration"]),
      ({"launch-bound": 40.0, "host-work": 14.0}, ["launch-bound", "host-work"]),
      ({"launch-bound": 40.0, "data-loader": 14.0}, ["launch-bound", "data-loader"]),
+     ({"launch-bound": 40.0, "too-few-blocks": 14.0}, ["launch-bound", "too-few-blocks"]),
      ({"launch-bound": 40.0, "allocation-in-loop": 14.0}, ["allocation-in-loop", "launch-bound"]),
      ({"launch-bound": 14.0, "host-work": 40.0}, ["host-work", "launch-bound"]),
      ({"tensor-cores-unused": 40.0, "no-copy-overlap": 30.0}, ["no-copy-overlap", "tensor-cores-unused"]),
@@ -454,6 +461,18 @@ def test_what_binds_the_kernel_that_a_busy_gpu_works_on_is_said_where_its_counte
     ]
     assert texts[1].endswith("k is 100 % of its work, bound by L1 or L2 (60 % of its peak)")
     assert "bound by" not in texts[0]
+
+
+def test_the_largest_kernel_of_the_programs_own_on_a_busy_gpu_is_named_from_a_third_of_its_work_on():
+    def fact(name, share):
+        work = [Share(name, "first", "kernel", share * MS, 20, share, 0.0)]
+        work += [Share(f"k{n}()", "k", "kernel", (100 - share) / 4 * MS, 20, (100 - share) / 4, 0.0) for n in range(4)]
+        found = find_hits_by_case([case(idle_gpu=replace(IDLE, busy_pct=98.0, gaps=()), gpu_work=tuple(work))])
+        return found["c"][0].fact
+
+    assert fact("first()", 44.0).endswith("; its largest kernel is first (44 % of its work)")
+    assert fact("first()", 28.0).endswith("; nothing stands out")
+    assert fact("cudnn_first()", 44.0).endswith("; nothing stands out")
 
 
 def test_a_gain_that_only_repeats_the_share_of_its_sentence_is_left_out():

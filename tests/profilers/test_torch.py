@@ -22,9 +22,12 @@ class ProfilerActivity:
 def schedule(**how):
     return how
 
-class Averages:
+class Averages(list):
     def table(self, **how):
-        return "TABLE"
+        return " ".join(event.key for event in self)
+
+EVENTS = ["aten::mm", "train.py(12): step", "<built-in method mm of type object>", "nn.Module: Net_0", "my (1) range"]
+_C = types.SimpleNamespace(_profiler=types.SimpleNamespace(_ExperimentalConfig=dict))
 
 class profile:
     def __init__(self, **how):
@@ -38,7 +41,9 @@ class profile:
         if self.steps == plan["wait"] + plan["warmup"] + plan["active"]:
             self.how["on_trace_ready"](self)
     def export_chrome_trace(self, name): open(name, "w").write("{}")
-    def key_averages(self, **how): return Averages()
+    def key_averages(self, **how):
+        print("averages", {k: v for k, v in how.items() if v}, file=sys.stderr)
+        return Averages(types.SimpleNamespace(key=key) for key in EVENTS)
 
 profiler = types.SimpleNamespace(ProfilerActivity=ProfilerActivity, profile=profile, schedule=schedule)
 hooks = []
@@ -74,14 +79,22 @@ def test_a_script_runs_as_it_would_and_leaves_its_trace_and_table(place):
                 record=("shapes", "flops", "memory", "stacks"))  # fmt: skip
     assert (found.returncode, found.stdout) == (0, f"__main__ ['my prog.py', 'a b'] {place}\n")
     told = found.stderr.splitlines()
-    for word in ("record_shapes", "with_flops", "profile_memory", "with_stack"):
+    for word in (
+        "record_shapes",
+        "with_flops",
+        "profile_memory",
+        "with_stack",
+        "'experimental_config': {'verbose': True}",
+    ):
         assert word in told[0]
-    assert told[1:] == ["start", "stop"]
-    assert left(place) == {"host.pt.trace.json": "{}", "host.operators.txt": "TABLE"}
+    assert told[1:] == ["start", "stop", "averages {'group_by_input_shape': True, 'group_by_stack_n': 5}"]
+    # functions of Python, which newer versions count among operators, are none
+    assert left(place) == {"host.pt.trace.json": "{}", "host.operators.txt": "aten::mm my (1) range"}
 
 
 def test_only_what_is_asked_for_is_recorded(place):
-    assert run(place, "", record=()).stderr.splitlines()[0] == "profile {'activities': ['cpu']}"
+    told = run(place, "", record=()).stderr.splitlines()
+    assert (told[0], told[-1]) == ("profile {'activities': ['cpu']}", "averages {}")
 
 
 def test_a_module_runs_as_a_module(place):

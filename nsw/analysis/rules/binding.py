@@ -68,6 +68,8 @@ BOUND_PCT: Final = 60.0  # of a part's peak, from which a kernel is bound by it,
 SURELY_PCT: Final = 80.0  # where the other parts were not measured
 ROOF_PCT: Final = 75.0  # from which a part is at its roof: DRAM reaches some 92 % at most
 _FEEDS_PCT: Final = 5.0  # that memory may be busier than the tensor cores which it feeds, and L2 than DRAM
+_NEAR_PCT: Final = 20.0  # that L2 may be busier than DRAM, where ncu's figure of the memory system is DRAM's
+_ROUNDED_PCT: Final = 1.0  # by which means over launches of the same figure differ
 BUSY_PCT: Final = 30.0  # of a level of memory, below which its waste delays nothing
 LEAST_PCT: Final = 10.0  # of a kernel's time, likewise
 LEAST_TENSOR_PCT: Final = 1.0  # of the tensor cores, from which a kernel uses them
@@ -132,14 +134,20 @@ def busy_pct_by_part(kernel: KernelRow) -> dict[str, float]:
     return known
 
 
-def busiest_part(parts: Mapping[str, float]) -> str:
-    """The part nearest to its peak.
+def busiest_part(kernel: KernelRow) -> str:
+    """The part nearest to its peak; empty: none was measured.
 
     Tensor cores come before the memory that feeds them, since Hopper's read shared memory, and DRAM before L2, through
-    which all of its bytes pass.
+    which all of its bytes pass: where DRAM is near its peak, or ncu's own figure of the memory system is that of DRAM.
     """
+    parts = busy_pct_by_part(kernel)
     part = max(parts, key=lambda name: parts[name], default="")
-    if part == L2 and parts.get(DRAM, 0.0) >= min(SURELY_PCT, max(ROOF_PCT, parts[L2] - _FEEDS_PCT)):
+    dram = parts.get(DRAM, 0.0)
+    is_figure_of_dram = kernel.memory_pct is not None and kernel.memory_pct <= dram + _ROUNDED_PCT
+    if part == L2 and (
+        dram >= min(SURELY_PCT, max(ROOF_PCT, parts[L2] - _FEEDS_PCT))
+        or (is_figure_of_dram and dram >= max(BOUND_PCT, parts[L2] - _NEAR_PCT))
+    ):
         part = DRAM
     return TENSOR if parts.get(TENSOR, 0.0) >= max(ROOF_PCT, parts.get(part, 0.0) - _FEEDS_PCT) else part
 
@@ -170,7 +178,7 @@ def _is_mostly_shared_memory(kernel: KernelRow) -> bool:
 def binding_part(kernel: KernelRow) -> str | None:
     """The part that binds a kernel, or latency where none is busy; None: not measured."""
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if kernel.memory_pct is None or kernel.sm_pct is None:
         return part if part and parts[part] >= SURELY_PCT else None
     return part if parts[part] >= BOUND_PCT else LATENCY
@@ -190,7 +198,7 @@ def is_compute_bound(case: CaseSummary) -> bool:
 def busiest_part_pct(kernel: KernelRow) -> float:
     """How busy the part that is named as the busiest is, in per cent of its peak."""
     parts = busy_pct_by_part(kernel)
-    return parts.get(busiest_part(parts), 0.0)
+    return parts.get(busiest_part(kernel), 0.0)
 
 
 def gain_pct(kernel: KernelRow, left: Mapping[str, float]) -> float:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from nsw.analysis.kernel_classes import is_fp32_matrix_kernel
 from nsw.analysis.kernels import kernels_of_start
 from nsw.analysis.rules.binding import (
+    ALU,
     COMPUTING,
     CONFLICTS,
     COUNTED,
@@ -106,6 +107,7 @@ _MUCH_PCT: Final = 10.0  # of the kernels' time, from which what binds a healthy
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
 _LIBRARY: Final = re.compile(
     r"cublas|cudnn|cutlass|nvjet_|xmma_|(?:maxwell|volta|turing|ampere|hopper|sm\d\d)_|gemvx|splitKreduce|at::native|"
+    r"^void (?:at|native)::|convolve_common_engine|implicit_convolve_sgemm|elementwise_kernel_with_index|"
     r"(?:vectorized|unrolled|distribution)_elementwise|elementwise_kernel<|reduce_kernel<|multi_tensor_apply|"
     r"vectorized_layer_norm|CatArrayBatched|softmax_warp_|cunn_|fused_dropout_kernel_vec|max_pool_(?:for|back)ward_n|"
     r"bn_[bf]w_|op_generic_tensor|nchwToNhwc|nhwcToNchw|trt_|triton_(?:poi|red|per|tem|for)_|nccl(?:Dev)?Kernel|"
@@ -123,10 +125,12 @@ _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
 _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
 
 
+_CURED_ALIKE: Final = {"array-of-structures": "uncoalesced-access"}  # which counters hardly tell apart
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
 _NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
+_IDLE_XU_PCT: Final = 1.0  # of its peak, with which an integer division in a hundred instructions would be more
 _CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
 _EMPTY_LAUNCH_NS: Final = 2e3  # which a kernel takes that does nothing
 _NCU_PCT: Final = 90.0  # no estimate of a rule is better
@@ -228,7 +232,7 @@ def _low_clock_remark(kernel: KernelRow) -> Remark | None:
     gpu, clock = find_gpu(kernel.device_name), kernel.metrics.get("sm_frequency")
     part, _ = binding_pipe(kernel)
     base = gpu.base_clock_hz if gpu else 0.0
-    is_by_power = busiest_part(busy_pct_by_part(kernel)) == TENSOR
+    is_by_power = busiest_part(kernel) == TENSOR
     if not clock or not part or is_by_power or clock >= _CLOCK * base or (kernel.launch_ns or 0.0) < SHORT_NS:
         return None
     return Remark(
@@ -246,19 +250,18 @@ _TIERS: Final[tuple[tuple[Callable[[KernelRow], Remark | None], ...], ...]] = (
 def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     """That a part is at its roof, and that what it carries is useful; None where that was not measured."""
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
-    if (
-        not part
-        or parts[part] < (SURELY_PCT if part == SHARED else ROOF_PCT)
-        or kernel.memory_pct is None
-        or kernel.sm_pct is None
-    ):
+    part = busiest_part(kernel)
+    busy = parts.get(part, 0.0)
+    through = parts.get(L2, 0.0) if part == DRAM else busy  # what DRAM moves passes through L2
+    if max(busy, through) < (SURELY_PCT if part == SHARED else ROOF_PCT):
+        return None
+    if kernel.memory_pct is None or kernel.sm_pct is None:
         return None
     used = _useful_work_text(kernel, part)
     cause = _HEALTHY.get(part) or (_OF_PIPES if part not in MEMORY_PARTS else None)
     if used is None or cause is None:
         return None
-    state = f"{part} {parts[part]:.0f} %, {used}"
+    state = f"{part} {busy:.0f} %{f' and L2 {through:.0f} %' if busy < ROOF_PCT else ''}, {used}"
     occupancy, moved = kernel.theoretical_occupancy_pct, kernel.metrics.get("dram_bytes")
     if occupancy is not None and occupancy <= FAR_PCT:
         state += f"; its occupancy of {occupancy:.0f} % is enough"
@@ -289,12 +292,21 @@ def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
     if part == TENSOR:  # a product is of a whole warp, whatever the threads do that bring its operands
         return "by matrix products"
     lanes = metrics.get("warp_execution_efficiency")
-    if not metrics.keys() >= _OPERATIONS:  # which instructions they are is not known
+    if not _are_operations_known(kernel, part):
         return None
     if lanes is None or lanes < SURELY_PCT:
         return None
     off = 100 - metrics.get("warp_nonpred_execution_efficiency", lanes) / lanes * 100
     return "all threads active" + (f", {off:.0f} % of them predicated off" if off >= _PREDICATED_PCT else "")
+
+
+def _are_operations_known(kernel: KernelRow, part: str) -> bool:
+    """Whether it is known which instructions keep a pipe busy.
+
+    Integer arithmetic and comparisons keep the ALU pipe busy where the XU pipe, which converts and divides, is idle.
+    """
+    xu = kernel.metrics.get("special_fu_utilization")
+    return (part == ALU and xu is not None and xu < _IDLE_XU_PCT) or kernel.metrics.keys() >= _OPERATIONS
 
 
 def _ncu_rule_remark(kernel: KernelRow) -> Remark | None:
@@ -366,20 +378,18 @@ def largest_remarks(kernels: Sequence[KernelRow]) -> list[tuple[KernelRow, float
 
 
 def _remarks_by_cause(kernels: Sequence[KernelRow]) -> list[list[tuple[KernelRow, float, Remark]]]:
-    """The kernels of each cause: first that of which most could be won, then those of its remedy by their shares.
+    """The kernels of each cause and remedy: first that of which most could be won, then the others by their shares.
 
     Of healthy kernels the first alone, whose figures its sentence has.
     """
-    groups: dict[str, list[tuple[KernelRow, float, Remark]]] = {}
+    groups: dict[tuple[str, bool], list[tuple[KernelRow, float, Remark]]] = {}
     for kernel, share, remark in reportable_remarks(kernels):
-        groups.setdefault(remark.cause, []).append((kernel, share, remark))
-    for cause, group in groups.items():
+        cause = _CURED_ALIKE.get(remark.cause, remark.cause)
+        groups.setdefault((cause, _is_library_kernel(kernel)), []).append((kernel, share, remark))
+    for key, group in groups.items():
         first = max(group, key=lambda entry: (entry[2].won * entry[1], entry[1]))
-        alike = [
-            entry for entry in sorted(group, key=lambda entry: -entry[1])
-            if entry is not first and _is_library_kernel(entry[0]) is _is_library_kernel(first[0])
-        ]  # fmt: skip
-        groups[cause] = [first, *(alike if causes()[cause].group != "healthy" else [])]
+        others = [entry for entry in sorted(group, key=lambda entry: -entry[1]) if entry is not first]
+        groups[key] = [first, *(others if causes()[first[2].cause].group != "healthy" else [])]
     return list(groups.values())
 
 
@@ -488,7 +498,7 @@ def missing_counters_of_largest_kernel(case: CaseSummary) -> Lacking | None:
         names = _OF_SHARED if part == SHARED else _OF_GLOBAL
     else:
         subject = f"which instructions keep the {'SMs' if part == COMPUTING else part} busy in {{}}"
-        lacks = not kernel.metrics.keys() >= _OPERATIONS or "warp_execution_efficiency" not in kernel.metrics
+        lacks = not _are_operations_known(kernel, part) or "warp_execution_efficiency" not in kernel.metrics
         names = (*_PIPES, *_OF_PIPE) if part == COMPUTING else _OF_PIPE
     if not lacks:
         return None

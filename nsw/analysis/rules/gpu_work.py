@@ -61,6 +61,7 @@ _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
 _LONG_MEAN_NS: Final = 20e3  # of elementwise kernels, beside which a launch is little
 _THREADS: Final = 1024  # that one SM of any GPU holds
 _MUCH_PCT: Final = 25.0  # of GPU time
+_MUCH_OF_TIME_PCT: Final = 15.0
 _LONG_NS: Final = 20e3  # of a launch, from which more threads would have work
 
 # kernels of libraries, by their names
@@ -230,7 +231,7 @@ def _few_blocks_hit(case: CaseSummary, context: Context) -> Hit | None:
     ]  # fmt: skip
     share = sum(work.share_pct for work in few)
     others = (_few_threads_hit, _serial_small_kernel_hit, _serial_stream_hit)
-    if share * busy / 100 < _MUCH_PCT or any(rule(case, context) for rule in others):
+    if share * busy / 100 < _MUCH_OF_TIME_PCT or any(rule(case, context) for rule in others):
         return None
     cause, blocks = causes()["too-few-blocks"], max(case.blocks[work.name] for work in few)
     # a block is half of what an SM holds at most

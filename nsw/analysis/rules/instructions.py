@@ -68,7 +68,7 @@ def divergence_remark(kernel: KernelRow) -> Remark | None:
         kernel.metrics.get(name) for name in ("warp_execution_efficiency", "warp_nonpred_execution_efficiency")
     )
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if lanes is None or not lanes or (part in MEMORY_PARTS - {L1} and parts[part] >= BOUND_PCT):
         return None
     used = min(lanes, switched_on) if switched_on and switched_on < _PREDICATED_PCT else lanes
@@ -97,7 +97,7 @@ def divergence_remark(kernel: KernelRow) -> Remark | None:
 def binding_pipe(kernel: KernelRow) -> tuple[str, float]:
     """The busiest pipe of the SM, and how busy it is, where it is what binds; else nothing."""
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     return (part, parts[part]) if part and part not in MEMORY_PARTS and parts[part] >= BOUND_PCT else ("", 0.0)
 
 
@@ -156,7 +156,7 @@ def _integer_division_remark(kernel: KernelRow) -> Remark | None:
     """Divisions of integers, whose conversions and reciprocals are the XU pipe's; they are chains, which bind early."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     integer, converted = metrics.get("inst_integer"), metrics.get("inst_bit_convert", 0.0)
-    every, part = _thread_instructions(kernel), busiest_part(parts)
+    every, part = _thread_instructions(kernel), busiest_part(kernel)
     if integer is None or not every or part not in {XU, ALU, FMA, ISSUE, COMPUTING}:
         return None
     has_reciprocals = _share_of_xu(parts) >= _WITH_RECIPROCALS * converted / every
@@ -242,7 +242,7 @@ def unfused_multiply_add_remark(kernel: KernelRow) -> Remark | None:
 def matrix_product_remark(kernel: KernelRow) -> Remark | None:
     """Fused multiply-adds alone on data of shared memory, or on rows and columns of global memory."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if (
         kernel.tensor_pct is None
         or kernel.tensor_pct > LEAST_TENSOR_PCT
@@ -280,7 +280,7 @@ def matrix_product_remark(kernel: KernelRow) -> Remark | None:
 def multiply_add_product_remark(kernel: KernelRow, word: str) -> Remark | None:
     """A product by multiply-adds of this type, which an SM's own parts bind: tensor cores take their place."""
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if part in {DRAM, L2} or parts.get(part, 0.0) < FAR_PCT:
         return None
     return Remark(

@@ -290,7 +290,7 @@ def barrier_or_fetch_stall_remark(kernel: KernelRow) -> Remark | None:
 def block_reduction_remark(kernel: KernelRow) -> Remark | None:
     """A value a thread, which each block combines in shared memory: its barriers and steps outweigh what it loads."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
-    part, (loads, stores) = busiest_part(parts), global_memory_instructions(kernel)
+    part, (loads, stores) = busiest_part(kernel), global_memory_instructions(kernel)
     if parts.get(part, 0.0) < BOUND_PCT or part in {DRAM, L2} or not is_shared_memory_busy_with_barriers(kernel):
         return None
     if not loads or stores is None or stores > loads / 4 or loads * WARP > 2 * metrics.get("threads", 0.0):

@@ -17,6 +17,7 @@ from nsw.analysis.rules.binding import (
     ISSUE,
     L1,
     L2,
+    LEAST_TENSOR_PCT,
     LITTLE_PCT,
     LSU,
     MEMORY_PARTS,
@@ -75,7 +76,8 @@ _FULL_REGISTERS: Final = 250  # of 255 a thread
 _REGISTER_STEP: Final = 8  # limits of registers are multiples of it
 _READ_AGAIN: Final = 1.25  # times the program's memory
 _DRIVER_BYTES: Final = 0.5e9  # of that memory: what the driver takes itself on H100 and H200
-_LOADS_A_STORE: Final = 2.0  # sectors, where neither was counted
+_LOADS_A_STORE: Final = 2.0  # where neither was counted
+_PASSES: Final = 2.5  # through L1 for each instruction: a copy by 16 bytes a thread takes 2.4
 _LOADED_OFTEN: Final = 8.0  # loads a store to local memory
 
 
@@ -120,7 +122,7 @@ def scattered_access_remark(kernel: KernelRow) -> Remark | None:
     accesses = global_accesses(kernel)
     bad = [access for access in accesses if access.is_scattered]
     parts = busy_pct_by_part(kernel)
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if not bad or part not in MEMORY_PARTS - {SHARED} or parts[part] < BUSY_PCT or _moves_mostly_other_bytes(kernel):
         return None
     useful = useful_shares_by_level(kernel, accesses)
@@ -179,11 +181,17 @@ def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[s
     if len(known) < len(accesses):
         used = max(access.used for access in accesses)
         misses = 1 - metrics.get("tex_cache_hit_rate", 100.0) / 100
-        to_l2 = min(1.0, used / misses) if misses > 0 else 1.0
         by_word = {access.word: access.used for access in accesses}
-        if by_word.keys() == {word for word, _ in _ACCESSES}:  # L1 hands on all stores, and of loads what it lacks
-            asked = _LOADS_A_STORE * by_word["loads"] + by_word["stores"]
-            to_l2 = min(1.0, asked / (_LOADS_A_STORE * misses + 1))
+        is_both = by_word.keys() == {word for word, _ in _ACCESSES}
+        loads, stores = _LOADS_A_STORE, 1.0
+        if is_both and _has_wide_requests(kernel):  # bytes, of which those that are scattered fill L1
+            loads, stores = loads / by_word["loads"], stores / by_word["stores"]
+            used = (_LOADS_A_STORE + 1) / (loads + stores)
+        if is_both:  # L1 hands on all stores, and of loads what it lacks
+            asked = loads * by_word["loads"] + stores * by_word["stores"]
+            to_l2 = min(1.0, asked / (loads * misses + stores))
+        else:
+            to_l2 = min(1.0, used / misses) if misses > 0 else 1.0
         further = misses * (1 - metrics.get("l2_tex_hit_rate", 100.0) / 100)
         to_dram = min(1.0, used / further) if further > 0 else 1.0
         return {L1: used, CACHES: used, L2: to_l2, DRAM: to_dram}
@@ -201,6 +209,19 @@ def useful_shares_by_level(kernel: KernelRow, accesses: list[_Access]) -> dict[s
         L2: min(1.0, asked / beyond_l1) if beyond_l1 else 1.0,
         DRAM: min(1.0, asked / beyond_l2) if beyond_l2 else 1.0,
     }  # fmt: skip
+
+
+def _has_wide_requests(kernel: KernelRow) -> bool:
+    """Whether L1 takes more passes for an instruction of any kind than loads and stores side by side can need.
+
+    Those of 16 bytes a thread need four passes, and come with other instructions.
+    """
+    metrics = kernel.metrics
+    share, instructions = metrics.get("l1_throughput", 0.0), metrics.get("inst_executed")
+    if share < BUSY_PCT or not instructions or (kernel.tensor_pct or 0.0) >= LEAST_TENSOR_PCT:
+        return False
+    cycles = metrics.get("sm_active_cycles", 0.0) * metrics.get("sm_count", 0.0)
+    return share / 100 * cycles - metrics.get("shared_wavefronts", 0.0) >= _PASSES * instructions
 
 
 def dram_bytes_of_launch(kernel: KernelRow) -> float | None:
@@ -276,7 +297,7 @@ def narrow_access_remark(kernel: KernelRow) -> Remark | None:
     So does the integer arithmetic that comes with each of them, where it is little.
     """
     parts = busy_pct_by_part(kernel)
-    part, accesses = busiest_part(parts), global_accesses(kernel)
+    part, accesses = busiest_part(kernel), global_accesses(kernel)
     busy = parts.get(part, 0.0)
     moves = WARP * sum(filter(None, global_memory_instructions(kernel)))
     has_few_integers = kernel.metrics.get("inst_integer", math.inf) <= _INTEGERS_A_MOVE * moves
@@ -306,7 +327,7 @@ def bank_conflict_remark(kernel: KernelRow) -> Remark | None:
     """Passes through shared memory that conflicts of banks add."""
     metrics, parts = kernel.metrics, busy_pct_by_part(kernel)
     added, wavefronts = metrics.get("shared_bank_conflicts"), metrics.get("shared_wavefronts")
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if added and not wavefronts and not parts.keys() & MEMORY_PARTS:
         return _bank_conflict_remark_by_cycles(kernel, added)
     if not added or not wavefronts or added < CONFLICTS * wavefronts or part not in {L1, SHARED, CACHES}:
@@ -377,7 +398,7 @@ def local_memory_remark(kernel: KernelRow) -> Remark | None:
     if not local or not others or local < _LOCAL * (local + sum(others)):
         return None
     share = local / (local + sum(others))
-    part = busiest_part(parts)
+    part = busiest_part(kernel)
     if parts.get(part, 0.0) >= BOUND_PCT and part in MEMORY_PARTS | {LSU, ISSUE, ALU, COMPUTING}:
         issued = min(1.0, _EACH_LOCAL * local / (metrics.get("inst_executed") or _EACH_LOCAL * local))
         won = gain_pct(
@@ -459,7 +480,7 @@ def repeated_reads_remark(kernel: KernelRow) -> Remark | None:
     parts, held, read = busy_pct_by_part(kernel), kernel.program_bytes, _dram_bytes_read(kernel)
     if held is None or read is None or read < _READ_AGAIN * held:
         return None
-    if parts.get(DRAM, 0.0) < ROOF_PCT or busiest_part(parts) not in {DRAM, L2}:
+    if parts.get(DRAM, 0.0) < ROOF_PCT or busiest_part(kernel) not in {DRAM, L2}:
         return None
     left = {DRAM: max(0.0, held - _DRIVER_BYTES) / read, L2: HALF}
     return Remark(

@@ -65,7 +65,7 @@ _OF_THE_HOST: Final = frozenset(
 # causes that name no fault, each with those that do not explain it: how time is lost rather than by what; what changes
 # the results
 _GENERAL: Final[Mapping[str, frozenset[str]]] = {
-    "launch-bound": _OF_A_MOMENT | _OF_THE_HOST,
+    "launch-bound": _OF_A_MOMENT | _OF_THE_HOST | {"too-few-blocks"},
     "tensor-cores-unused": frozenset(),
 }
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first

@@ -26,6 +26,9 @@ __all__ = ["RULES", "fusible_work_hit", "healthy_gpu_hit", "is_first_of_all", "u
 _ALL: Final = 0.9  # of the time: copies that decide it
 _MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
 _OUTWEIGHS: Final = 4.0  # times the largest gain
+_FEW_BLOCKS: Final = 2.0  # an SM, which holds up to 32
+_FUSIBLE: Final = "elementwise, normalisation and reduction"
+_FUSE: Final = "Each of them passes over memory by itself; torch.compile fuses many of them."
 _LARGE_PCT: Final = 30.0  # of the time, and more than the GPU is idle: a kernel that is worth counters, or work to fuse
 
 
@@ -53,14 +56,25 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
     share = 100 * (first.total_ns or 0.0) / total if first is not None and total else 0.0
     stands_out, advice = "nothing stands out", "" if cause == "gpu-busy" else known.remedy()
+    what, size, share_of, do, table = f"GPU busy {busy:.0f} %", f"{busy:.0f} %", "", known.do, "iterations"
     if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
-        stands_out = f"{first.short_name} is {share:.0f} % of its work{_bound_text(case, first)}"
+        limit = _bound_text(case, first) or _few_blocks_text(case, first)
+        stands_out = f"{first.short_name} is {share:.0f} % of its work{limit}"
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
-        stands_out = f"{fusible:.0f} % of its work are elementwise, normalisation and reduction kernels"
-        advice = "Each of them passes over memory by itself; torch.compile fuses many of them."
-    return Hit(cause, case.id, 0.0, f"GPU busy {busy:.0f} %", known.do,
-               f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
-               " ".join(filter(None, (advice, counters))), f"{busy:.0f} %", "iterations")  # fmt: skip
+        size, share_of, do, table = f"{fusible:.0f} %", "of GPU work is", "torch.compile", "hotspots"
+        stands_out, what, advice = f"{size} of its work is {_FUSIBLE} kernels", f"{size} {_FUSIBLE}", _FUSE
+    elif first is not None and _is_large_kernel(first, share):
+        limit = _bound_text(case, first) or _few_blocks_text(case, first)
+        stands_out = f"its largest kernel is {first.short_name} ({share:.0f} % of its work{limit})"
+    return Hit(
+        cause, case.id, 0.0, what, do, f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
+        " ".join(filter(None, (advice, counters))), size, table, share_of,
+    )  # fmt: skip
+
+
+def _is_large_kernel(work: Share, share: float) -> bool:
+    """Whether work of this share (%) of the GPU's is a kernel of the program's own that is worth counters."""
+    return work.kind == "kernel" and share >= _LARGE_PCT and not is_library_kernel_name(work.name)
 
 
 def _bound_text(case: CaseSummary, work: Share) -> str:
@@ -70,6 +84,14 @@ def _bound_text(case: CaseSummary, work: Share) -> str:
     if kernel is None or limit is None:
         return ""
     return f", bound by {limit}" + ("" if limit == LATENCY else f" ({busiest_part_pct(kernel):.0f} % of its peak)")
+
+
+def _few_blocks_text(case: CaseSummary, kernel: Share) -> str:
+    """How many blocks a launch of a kernel has, where they are few for the GPU; else empty."""
+    blocks, sms = case.blocks.get(kernel.name), case.sm_count
+    if not blocks or not sms or blocks >= _FEW_BLOCKS * sms:
+        return ""
+    return f", in launches of {plural(round(blocks), 'block')} for {sms:.0f} SMs"
 
 
 def fusible_work_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
@@ -85,9 +107,8 @@ def fusible_work_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
     if busy is None or busy < _MOST_PCT or not faults or is_said or (fusible := _fusible_work_pct(case)) < _LARGE_PCT:
         return None
     return Hit("gpu-busy", case.id, 0.0, f"{fusible:.0f} % elementwise work", "torch.compile",
-               f"{fusible:.0f} % of the GPU's work are elementwise, normalisation and reduction kernels",
-               "Each of them passes over memory by itself; torch.compile fuses many of them.",
-               f"{fusible:.0f} %", "hotspots")  # fmt: skip
+               f"{fusible:.0f} % of the GPU's work is {_FUSIBLE} kernels", _FUSE, f"{fusible:.0f} %",
+               "hotspots")  # fmt: skip
 
 
 def _fusible_work_pct(case: CaseSummary) -> float:
@@ -124,9 +145,10 @@ def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
     share = _time_pct(case, largest)
     if share < max(_LARGE_PCT, 100 - busy) or any(largest.short_name in hit.fact for hit in hits):
         return None
+    fact = f"the kernel {largest.short_name} takes {share:.0f} % of the time{_few_blocks_text(case, largest)}"
     return Hit("gpu-busy", case.id, 0.0, f"{share:.0f} % {largest.short_name}", "measure its counters",
-               f"the kernel {largest.short_name} takes {share:.0f} % of the time; no counters tell what binds it",
-               counters_command_text(case), f"{share:.0f} %", "hotspots")  # fmt: skip
+               f"{fact}; no counters tell what binds it", counters_command_text(case), f"{share:.0f} %",
+               "hotspots")  # fmt: skip
 
 
 def _time_pct(case: CaseSummary, kernel: Share) -> float:
@@ -155,7 +177,7 @@ def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
     )
     advice, fusible = f"Fewer gaps: {causes()['launch-bound'].remedy(detect_framework(case))}", _fusible_work_pct(case)
     if fusible >= _LARGE_PCT:
-        fact += f"; {fusible:.0f} % of the GPU's work are elementwise, normalisation and reduction kernels"
+        fact += f"; {fusible:.0f} % of the GPU's work is {_FUSIBLE} kernels"
         advice = "torch.compile fuses many of them, which leaves fewer gaps too."
     return Hit("gpu-busy", case.id, 0.0, f"GPU busy {idle.busy_pct:.0f} %", "fewer, longer operations", fact, advice,
                f"{idle.busy_pct:.0f} %", "gaps")  # fmt: skip
