@@ -212,11 +212,17 @@ class LoginError(UnreachableError):
 
 
 class RefusedError(NswError):
-    """The scheduler will not take a job as it is; `key` is what of the recipe's resources asks too much, if known."""
+    """The scheduler will not take a job as it is.
+
+    Attributes:
+        key: What of the recipe's resources asks too much, if known.
+        line: The line of `extra` that does, if it is one.
+    """
 
     def __init__(self, message: str, *, key: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.key = key
+        self.line: str | None = None
 
 
 # exit statuses for HUP, INT, KILL, TERM: as this machine reports them, and as a shell does (128 + the signal)

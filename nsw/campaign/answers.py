@@ -17,7 +17,7 @@ from nsw.engine.collect import parse_status
 from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import BAD, NOTE, SITE, STOPPED, Cause, Problem, Reading, RunRow, State, lacks_reports
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import load_rows, load_rows_lazily, load_table
+from nsw.engine.tables import load_rows, load_rows_lazily, load_tables
 from nsw.errors import UsageError, did_you_mean
 from nsw.quantities import number, seconds
 from nsw.recipe.matrix import expand_matrix
@@ -118,7 +118,6 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
     """
     runs = _in_recipe_order(folder, ledger.runs())
     tables = {name: load_rows_lazily(folder, name) for name in TABLES}
-    counters = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
     data = CampaignData(
         folder.id,
         ledger.meta(SITE),
@@ -126,7 +125,7 @@ def summary_of(folder: CampaignFolder, ledger: Ledger, figure: str | None = None
         runs,
         tables,
         missing=_missing_data_lines(folder, ledger, runs),
-        counters=counters,
+        counters=load_tables(folder, OF_KERNELS),
         campaign_findings=version_findings(folder, ledger),
         reports=_timeline_reports(folder, ledger, runs),
         racks=racks_by_node(ledger.site().get("topology") or {}),

@@ -15,25 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.engine import folder as folders
+from nsw.engine import ledger_rows
 from nsw.engine.collect import collect, collect_reduced
 from nsw.engine.driven import ledger_to_read
 from nsw.engine.folder import LEDGER, STATE, CampaignFolder, locked
 from nsw.engine.handover import RECIPE, describe_owner, fetch_stored_state, require_success
 from nsw.engine.ledger import Ledger
-from nsw.engine.ledger_rows import (
-    COLLECT,
-    IN_FLIGHT,
-    ORIGINS,
-    OWNED_BY,
-    SCRATCH,
-    SITE,
-    SITE_DATA,
-    WITH_OUTPUT,
-    BuildRow,
-    Reading,
-    RunRow,
-    State,
-)
+from nsw.engine.ledger_rows import COLLECT, ORIGINS, OWNED_BY, SCRATCH, SITE, BuildRow, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.trust import forget, require_own_folder, require_own_place, require_own_root
 from nsw.errors import CampaignError, CommandError, NswError, UnreachableError, UsageError
@@ -262,7 +250,7 @@ class CampaignsOnSite:
                     )
                 with ledger.transaction():
                     ledger.set_meta(SITE, self.loaded_site.site.name)
-                    ledger.set_meta(SITE_DATA, self.loaded_site.site.model_dump(mode="json", by_alias=True))
+                    ledger.set_meta(ledger_rows.SITE_DATA, self.loaded_site.site.model_dump(mode="json", by_alias=True))
                     ledger.set_meta(OWNED_BY, token)
                 _fetch_files(transport, remote_path, local)
                 _fetch_reports(transport, remote_path, local, ledger)
@@ -318,7 +306,7 @@ def _is_safe_name(name: str) -> bool:
 def _fetch_reports(transport: Transport, remote_path: str, local: folders.CampaignFolder, ledger: Ledger) -> None:
     """What runs left that are over: it is read again here."""
     all_files = ledger.meta(COLLECT) == "everything"
-    ended = ledger.runs(states=WITH_OUTPUT)
+    ended = ledger.runs(states=ledger_rows.WITH_OUTPUT)
     collectable = [run for run in ended if run.attempt > 0 and run.reading is not Reading.NONE]
     for first in range(0, len(collectable), _TOGETHER):
         batch = collectable[first : first + _TOGETHER]
@@ -411,7 +399,7 @@ def _refuse_strange_files(folder: CampaignFolder) -> None:
 def _actions_of_ledger(ledger: Ledger) -> list[str]:
     """Further actions from the ledger: jobs or processes that nsw would follow and could end, files it would copy."""
     tasks: list[RunRow | BuildRow] = [*ledger.runs(), *ledger.builds(), *ledger.reductions()]
-    flying = {task.submission for task in tasks if task.state in IN_FLIGHT}
+    flying = {task.submission for task in tasks if task.state in ledger_rows.IN_FLIGHT}
     jobs = [ids for name, ids in ledger.native_ids().items() if name in flying and ids]
     origins = ledger.meta(ORIGINS) or []
     return [

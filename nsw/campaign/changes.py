@@ -15,23 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.campaign.planning import Planned, make_plan
 from nsw.campaign.selection import campaign_option
 from nsw.campaign.versions import hashes_of_origins, record_version, sources_of_app_files, versions_of
+from nsw.engine import ledger_rows
 from nsw.engine.driven import ledger_to_read, locked_ledger
 from nsw.engine.events import Message
 from nsw.engine.folder import Log
 from nsw.engine.handover import forget_done, reducer_and_target, site_in_hand, write_secrets
-from nsw.engine.ledger_rows import (
-    APP_FOLDER,
-    FIGURES_FROM,
-    IN_FLIGHT,
-    NOTE,
-    ORIGINS,
-    PARTS,
-    PREPARED,
-    RECIPE,
-    SITE,
-    Key,
-    State,
-)
+from nsw.engine.ledger_rows import APP_FOLDER, IN_FLIGHT, NOTE, ORIGINS, PARTS, PREPARED, RECIPE, SITE, Key, State
 from nsw.engine.loop import reset_failures
 from nsw.engine.recipe_lock import read_locked, write_locked
 from nsw.engine.stages import release_reductions
@@ -255,7 +244,7 @@ def apply_extension(extension: Extension) -> None:
             data = extend_recipe(read_locked(folder)[1], data, added.values()) or data
         facts: list[tuple[Key[Any], Any]] = []
         if planned.recipe.path.resolve() != folder.recipe.resolve():  # whose files are the campaign's own copies
-            facts = [(RECIPE, str(planned.recipe.path.absolute())), (FIGURES_FROM, None),
+            facts = [(RECIPE, str(planned.recipe.path.absolute())), (ledger_rows.FIGURES_FROM, None),
                      (ORIGINS, hashes_of_origins(planned.plan.files, planned.recipe.path))]  # fmt: skip
         again = tuple(extension.changes.again)
         _apply_delta(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from nsw.campaign import start
 from nsw.campaign.cancel import cancel
 from nsw.campaign.clean import find_leftovers, remove
-from nsw.campaign.planning import Planned, ask_start_times, make_plan, runner_of
+from nsw.campaign.planning import Planned, ask_start_times, make_plan
 from nsw.campaign.running import Running
 from nsw.engine import folder as folders
 from nsw.engine.driven import ledger_to_read
@@ -26,23 +26,13 @@ from nsw.engine.trust import forget
 from nsw.errors import NswError
 from nsw.safe_files import read_text, write_text
 from nsw.schedulers.adapter import Watched
+from nsw.schedulers.batch import runner_of
 from nsw.schedulers.create import adapter_of
 from nsw.schedulers.model import Native, Phase
 from nsw.site.load import load_site
 from nsw.site.names import LOCAL
-from nsw.site_check.check import (
-    REACHING,
-    Check,
-    Verdict,
-    check_from_outcome,
-    check_site,
-    chip_check,
-    clock_skew,
-    node_checks,
-    probe_words,
-    query_site_metrics,
-    save_checks,
-)
+from nsw.site_check import check as checks_of_site
+from nsw.site_check.check import Check, Verdict, check_from_outcome
 from nsw.transport.model import Transport, connect
 
 if TYPE_CHECKING:
@@ -76,8 +66,8 @@ def check(
     for site_check in _run_checks(name, sites, site, listen, checks, node=node):
         checks.append(site_check)
         yield site_check
-    save_checks(site, checks)
-    if (listed := query_site_metrics(loaded_site, checks)) is not None:
+    checks_of_site.save_checks(site, checks)
+    if (listed := checks_of_site.query_site_metrics(loaded_site, checks)) is not None:
         yield listed
 
 
@@ -93,7 +83,7 @@ def _run_checks(
     """Those of the login node, the queue, a compute node and the chip; `found` holds those before."""
     adapter = adapter_of(site["scheduler"])
     with closing(connect(site)) as transport:
-        yield from check_site(site, transport, adapter)
+        yield from checks_of_site.check_site(site, transport, adapter)
 
     def plan_probe(home: Path) -> Planned:
         return make_plan(_write_probe_recipe(home, site), name, sites)
@@ -102,9 +92,11 @@ def _run_checks(
         yield _check_queue(site, plan_probe)
     if node and _is_good(earlier):
         listen(Message("a short job looks from a compute node; Ctrl-C cancels it"))
-        yield from _check_node(site, plan_probe, listen, clock_skew(earlier))
-    if not any(site_check.verdict is Verdict.BAD and site_check.what in REACHING for site_check in earlier):
-        yield chip_check(site, earlier)
+        yield from _check_node(site, plan_probe, listen, checks_of_site.clock_skew(earlier))
+    if not any(
+        site_check.verdict is Verdict.BAD and site_check.what in checks_of_site.REACHING for site_check in earlier
+    ):
+        yield checks_of_site.chip_check(site, earlier)
 
 
 def _is_good(checks: Sequence[Check]) -> bool:
@@ -117,7 +109,7 @@ def _write_probe_recipe(home: Path, site: Mapping[str, Any]) -> str:
     recipe = {
         "nsw": 1,
         "name": _NAME,
-        "app": {"command": probe_words(site)},
+        "app": {"command": checks_of_site.probe_words(site)},
         "passes": [{"baseline": {}}],
         "resources": {"nodes": 1, "gpus": 1 if gpus else 0, "time": _TIME},
     }
@@ -219,7 +211,7 @@ def _run_probe(
             yield Check("node", Verdict.BAD, f"the job {run.state}: {run.reason}", "`nsw plan` shows what it asked for")
             return
         text = read_text(output, errors="backslashreplace")
-        yield from node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
+        yield from checks_of_site.node_checks(site, text, earliest=earliest, latest=time.time(), skew=skew)
     finally:
         with suppress(NswError):
             _remove_probe(campaign)

@@ -20,45 +20,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw import safe_files
+from nsw.analysis import difference as difference_module
+from nsw.analysis import sides as sides_module
 from nsw.analysis.cases import CaseSummary, summarize_cases
 from nsw.analysis.certainty import EQUIVALENCE, Floor
 from nsw.analysis.compared_screen import Comparison, has_factors, is_undecided_by_single_runs
 from nsw.analysis.conditions import CLOCKS_DIFFER
-from nsw.analysis.difference import (
-    Difference,
-    Operation,
-    add_shapes_and_ranges,
-    explain_difference,
-    gpu_operations_by_name,
-    renamed_kernel_names,
-)
+from nsw.analysis.difference import Difference, Operation, explain_difference, renamed_kernel_names
 from nsw.analysis.rules.binding import is_compute_bound
 from nsw.analysis.rules.pairs import counter_changes_text
-from nsw.analysis.sides import (
-    CHIP,
-    COMMIT,
-    DIFFERENT_GPUS,
-    DIFFERENT_PROGRAMS,
-    FILES,
-    ITERATION,
-    Adding,
-    By,
-    Compared,
-    Match,
-    Side,
-    are_of_recipes,
-    comparable_subjects,
-    compare_sides,
-    comparison_refusal_reason,
-    different_kernels_text,
-    environment_difference_lines,
-    figure_doubts,
-    match_cases,
-    paired_figure_values,
-    program_difference_text,
-    scale_to_equal_clocks,
-    unmatched_cases,
-)
+from nsw.analysis.sides import CHIP, COMMIT, FILES, Adding, By, Compared, Match, Side, compare_sides, match_cases
 from nsw.analysis.spent import with_mean_iteration
 from nsw.analysis.summary import OF_KERNELS
 from nsw.apart import can_fork
@@ -69,7 +40,7 @@ from nsw.engine import folder as folders
 from nsw.engine.driven import ledger_to_read
 from nsw.engine.ledger_rows import UNTIL, VERSIONS, State
 from nsw.engine.recipe_lock import locked_recipe
-from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_table
+from nsw.engine.tables import EARLIER_FIGURES, load_rows_lazily, load_tables
 from nsw.errors import CampaignError, UsageError
 from nsw.quantities import change_of_speed, duration, format_ns, seconds
 from nsw.recipe.matrix import AFTER, BEFORE, ITSELF, SIDE
@@ -139,7 +110,7 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
     for side in (first, second):
         if side.invalid and not side.runs:
             raise UnlikeError(f"nothing of {side.name} can be compared: {side.invalid}")
-    if reason := comparison_refusal_reason(first, second):
+    if reason := sides_module.comparison_refusal_reason(first, second):
         raise UnlikeError(reason, hint="compare runs on the same chip; `nsw run RECIPE --against REF` runs both there")
     pairs = match_cases(first, second)
     if not pairs:
@@ -148,26 +119,30 @@ def compare(first: Side, second: Side, by: By = "case", equivalence: float = EQU
             hint="name one case of each: `nsw compare A:CASE B:CASE`",
         )
     rows = tuple(compare_sides(first, second, by, equivalence))
-    differs = environment_difference_lines(first, second)
-    if (kernels := different_kernels_text(first, second, pairs)) is not None:
-        differs.insert(0, f"{kernels} ({DIFFERENT_PROGRAMS}, whose times have no verdict)")
-        rows = tuple(replace(row, estimate=None, missing=row.missing or DIFFERENT_PROGRAMS) for row in rows)
+    differs = sides_module.environment_difference_lines(first, second)
+    if (kernels := sides_module.different_kernels_text(first, second, pairs)) is not None:
+        differs.insert(0, f"{kernels} ({sides_module.DIFFERENT_PROGRAMS}, whose times have no verdict)")
+        rows = tuple(
+            replace(row, estimate=None, missing=row.missing or sides_module.DIFFERENT_PROGRAMS) for row in rows
+        )
     differs += filter(None, (_change_outside_iterations_text(first, second, match) for match in pairs))
     gpus = {match.name: counts for match in pairs if (counts := _gpus_of_both(match, first, second)) is not None}
     explained = _explain_changes(first, second, pairs, rows) if by in {"case", "figure"} else {}
-    if by == "case" and not are_of_recipes(first, second):
+    if by == "case" and not sides_module.are_of_recipes(first, second):
         unlike = {case for case, counts in gpus.items() if counts[0] != counts[1]}
         rows = tuple(
-            replace(row, estimate=None, missing=DIFFERENT_GPUS) if row.case in unlike and row.estimate else row
+            replace(row, estimate=None, missing=sides_module.DIFFERENT_GPUS)
+            if row.case in unlike and row.estimate
+            else row
             for row in rows
         )
-    lone = unmatched_cases(first, second, pairs)
+    lone = sides_module.unmatched_cases(first, second, pairs)
     is_of_figures = by in {"case", "figure"}
-    by_function = "function" in comparable_subjects(first, second) if is_of_figures else False
+    by_function = "function" in sides_module.comparable_subjects(first, second) if is_of_figures else False
     profiled = (run for run in second.runs if second.rows("functions")(run.id))
     return Comparison(
         first, second, by, rows, (tuple(lone[0]), tuple(lone[1])),
-        differs=tuple(differs), programs=program_difference_text(first, second),
+        differs=tuple(differs), programs=sides_module.program_difference_text(first, second),
         explained=explained,
         at_equal_clocks=tuple(_scale_to_equal_clocks(first, second, pairs, rows)) if is_of_figures else (),
         gpus=gpus,
@@ -236,7 +211,7 @@ def _scale_to_equal_clocks(
         if (row.missing or "").startswith(CLOCKS_DIFFER) and all(
             _is_compute_bound(side, runs) for side, runs in ((first, match.first), (second, match.second))
         ):
-            scaled = scale_to_equal_clocks(row, match, (first, second))
+            scaled = sides_module.scale_to_equal_clocks(row, match, (first, second))
             yield from [scaled] if scaled is not None else []
 
 
@@ -257,7 +232,7 @@ def _figure_doubts_by_case(
     texts = {}
     for match in pairs:
         doubts = [doubt for row in rows if row.case == match.name
-                  for doubt in figure_doubts((first, second), match, row.what)]  # fmt: skip
+                  for doubt in sides_module.figure_doubts((first, second), match, row.what)]  # fmt: skip
         if doubts:
             times = [
                 sum(kernel.launch_ns or 0.0 for kernel in _case_with_counters(side, runs, side.counters()).kernels)
@@ -297,7 +272,7 @@ def _explain_changes(first: Side, second: Side, pairs: Sequence[Match], rows: Se
     matches_by_name = {match.name: match for match in pairs}
     explained: dict[str, Difference] = {}
     for name in list(dict.fromkeys(row.case for row in changed))[:_EXPLAINED]:
-        gain = next((row.gain for row in changed if row.case == name and row.what != ITERATION), None)
+        gain = next((row.gain for row in changed if row.case == name and row.what != sides_module.ITERATION), None)
         difference = difference_of(matches_by_name[name], first, second, gain)
         if difference is not None:
             explained[name] = difference
@@ -329,7 +304,7 @@ def difference_of(match: Match, first: Side, second: Side, gain: float | None = 
         iterations.append(traced_tables["iterations"])
         traced_runs.append(next((run for run in runs if run.id in traced), None))
         work.append(
-            gpu_operations_by_name(
+            difference_module.gpu_operations_by_name(
                 traced_tables["gpu_summary"],
                 traced_tables["phase_summary"],
                 traced_tables["iterations"],
@@ -370,7 +345,9 @@ def _add_kernel_context(side: Side, work: list[Operation], run: Any, names: froz
     except CampaignError:  # its report is gone, or its exporter
         return work
     launches = [row for row in traces.get("gpu_trace", ()) if row["name"] in names]
-    return add_shapes_and_ranges(work, launches, traces.get("api_trace", ()), traces.get("nvtx_trace", ()))
+    return difference_module.add_shapes_and_ranges(
+        work, launches, traces.get("api_trace", ()), traces.get("nvtx_trace", ())
+    )
 
 
 def _rows_of_runs(side: Side, table: str, runs: Sequence[Any]) -> list[Mapping[str, Any]]:
@@ -439,7 +416,7 @@ def measure_noise(folder: CampaignFolder) -> tuple[list[Noise], Path]:
         CampaignError: It holds no pairs of a figure.
     """
     both = both_sides(folder, "figure")
-    pairs = paired_figure_values(*both) if both is not None else {}
+    pairs = sides_module.paired_figure_values(*both) if both is not None else {}
     noises = [
         measured_noise
         for figure, cases in pairs.items()
@@ -596,7 +573,7 @@ def side_of_campaign(
         if invalid
         else "",
         trace=partial(_load_traces, folder) if folder.trusted else None,
-        counters=partial(_load_counters, folder),
+        counters=partial(load_tables, folder, OF_KERNELS),
         adding=_added_pairs(until),
         doubts=cache(partial(_campaign_doubts, folder)) if report.compare else None,
     )
@@ -616,10 +593,6 @@ def _added_pairs(until: Mapping[str, Any]) -> Adding | None:
     price, spent = parse_price(until["at_most"]), until.get("spent", 0.0)
     cost = f"{seconds(spent)} of {seconds(price.number)}" if price.unit == "second" else f"{spent:.2g} of {price}"
     return Adding(cost, until.get("ended", ""))
-
-
-def _load_counters(folder: CampaignFolder) -> dict[str, TableData]:
-    return {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
 
 
 def _load_traces(folder: CampaignFolder, names: Collection[str], run: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:

@@ -19,18 +19,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nsw.analysis import sides as sides_module
 from nsw.analysis.conditions import median_sm_clock_mhz
-from nsw.analysis.sides import (
-    COMMIT,
-    FILES,
-    ORDER,
-    Compared,
-    Side,
-    compare_sides,
-    match_cases,
-    measured_values,
-    program_difference_text,
-)
+from nsw.analysis.sides import COMMIT, FILES, ORDER, Compared, Side, compare_sides, match_cases, measured_values
 from nsw.analysis.steps import MIN_NIGHTS, Step, find_steps, one_night_noise
 from nsw.campaign.baselines import read_baselines
 from nsw.campaign.compare import difference_of, noise_floors, side_of_campaign
@@ -211,7 +202,7 @@ class History:
         bare = [Side(name="", source="", runs=[], tables={}, conditions=each.conditions) for each in ends]
         cause = Cause(
             tuple(_changed_conditions(campaigns[begin:end], step.at - begin, step.until - begin)),
-            program_difference_text(*bare),
+            sides_module.program_difference_text(*bare),
         )
         sides = [self._side_of_night(campaign) for campaign in ends]
         if sides[0] is None or sides[1] is None:

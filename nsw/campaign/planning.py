@@ -27,7 +27,8 @@ from nsw.recipe.passes import site_profilers
 from nsw.recipe.program import first_program, source_path
 from nsw.resources import recipes_folder
 from nsw.safe_files import write_text
-from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refused_keys, refused_line
+from nsw.schedulers.adapter import Adapter, foreign_lines, place_of_line, refused_keys
+from nsw.schedulers.batch import runner_of
 from nsw.schedulers.create import adapter_of, batch_commands_here
 from nsw.site.names import LOCAL, untrusted_reason
 from nsw.transport.local import LocalTransport
@@ -441,19 +442,6 @@ def connect_to_site(loaded_site: LoadedSite) -> Transport:
     return connect(loaded_site.site.model_dump(mode="json", by_alias=True))
 
 
-def runner_of(adapter: Adapter, transport: Transport) -> Runner:
-    """What runs a scheduler's commands, free of the user's variables."""
-    from nsw.transport.commands import Runner
-
-    return Runner(
-        transport,
-        transient=adapter.transient,
-        plain=adapter.plain,
-        without=adapter.cleared_variables,
-        keep=adapter.kept_variables,
-    )
-
-
 def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:
     adapter, script = asking.adapter, planned.renderer()
     unreachable: str | None = None
@@ -466,7 +454,7 @@ def _test_jobs(planned: Planned, asking: _Asking) -> Iterator[Prospect]:
             text = script(jobs[0], "CAMPAIGN", str(asking.folder))
             result = asking.run_test(text)
         except RefusedError as fault:
-            yield Prospect(names, refused=_refusal_at_line(planned, jobs[0], fault, adapter))
+            yield Prospect(names, refused=_refusal_at_line(planned, jobs[0], fault))
             continue
         if result is None:
             return
@@ -490,7 +478,7 @@ def _find_refused_jobs(planned: Planned, adapter: Adapter) -> Iterator[Prospect]
         try:
             adapter.directives(jobs[0], _ANY_FOLDER)
         except RefusedError as fault:
-            refused = _refusal_at_line(planned, jobs[0], fault, adapter)
+            refused = _refusal_at_line(planned, jobs[0], fault)
             yield Prospect(tuple(job.name for job in jobs), refused=refused)
 
 
@@ -515,13 +503,12 @@ def _no_answer_reason(adapter: Adapter, result: CommandResult) -> str:
     return f"{adapter.name} gave no answer whether it would accept this job: {command}: {complaint}"
 
 
-def _refusal_at_line(planned: Planned, job: Job, fault: RefusedError, by: Adapter | None = None) -> Diagnostic:
-    """The refusal at the line of the refused request; `by` is the adapter that refused to write the directives."""
+def _refusal_at_line(planned: Planned, job: Job, fault: RefusedError) -> Diagnostic:
+    """The refusal at the line of the refused request."""
     from nsw.plan.build import refusal_diagnostic
 
     loaded, loaded_site = planned.recipe, planned.site
-    line = refused_line(by, job, _ANY_FOLDER, fault) if by is not None else None
-    if line is not None and (at := place_of_line(loaded, loaded_site, line)) is not None:
+    if fault.line is not None and (at := place_of_line(loaded, loaded_site, fault.line)) is not None:
         return at[0].document.diagnostic(at[1], fault.message, hint=fault.hint)
     build_key = ("app", "build", fault.key or "")
     if job.build and fault.key and loaded.document.node(build_key) is not None:

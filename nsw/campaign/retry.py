@@ -15,13 +15,7 @@ from nsw.engine.folder import run_of
 from nsw.engine.handover import forget_done, lacks_secrets
 from nsw.engine.ledger_rows import BAD, IN_FLIGHT, SITE, SITE_DATA, Reading, RunRow, State, lacks_figure, lacks_reports
 from nsw.engine.loop import reset_failures
-from nsw.engine.stages import (
-    refused_canary,
-    release_canary,
-    release_dependents,
-    release_reductions,
-    waive_canary,
-)
+from nsw.engine.stages import refused_canary, release_canary, release_dependents, release_reductions, waive_canary
 from nsw.errors import NswError, UsageError
 from nsw.wording import first_names, headline, plural
 

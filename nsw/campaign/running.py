@@ -14,20 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nsw.campaign.selection import campaign_argument, campaign_option, job_ids
+from nsw.engine import events
 from nsw.engine.collect import error_line
 from nsw.engine.driven import DrivenCampaign, locked_ledger, write_state
-from nsw.engine.events import (
-    BuildChanged,
-    Downloading,
-    Event,
-    Finished,
-    Message,
-    Progress,
-    ReportsRead,
-    RunChanged,
-    RunsEnded,
-    Started,
-)
+from nsw.engine.events import Downloading, Event, Finished, Message, Progress, RunChanged, RunsEnded, Started
 from nsw.engine.folder import CampaignFolder, Log, driven_since, run_folder, run_of
 from nsw.engine.ledger_rows import ENDED, PREPARED, SCRATCH, BuildRow, Cause, RunRow, State
 from nsw.engine.recipe_lock import complete_lock, locked_recipe
@@ -263,7 +253,7 @@ class _Changes:
         if self._reduces:
             self._report_reductions(ids)
         for build in builds:
-            self._emit(BuildChanged(build))
+            self._emit(events.BuildChanged(build))
         if ended := sum(row.state in ENDED for row in rows):
             self._ended_runs = max(0, _count_ended(self._ledger.counts()) - ended)
         refused = Counter(row.reason for row in rows if _has_failed_before_start(row))
@@ -425,7 +415,7 @@ class Running:
                 yield
                 with closing(reading(folder, campaign.ledger)) as read:
                     for done, total in read:
-                        self.emit(ReportsRead(done, total))
+                        self.emit(events.ReportsRead(done, total))
                         yield
                 if self.only is None and add_undecided(folder, campaign.ledger, self.emit):
                     return True

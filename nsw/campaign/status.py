@@ -15,20 +15,9 @@ from nsw.campaign import versions
 from nsw.campaign.selection import RunsOption, campaign_and_runs, campaign_argument, campaign_option, job_ids, selected
 from nsw.campaign.watch import Onlooker, current_ledger
 from nsw.engine import folder as folders
+from nsw.engine import ledger_rows
 from nsw.engine.driven import ledger_to_read
-from nsw.engine.ledger_rows import (
-    AT_A_TIME,
-    ENDED,
-    NOTE,
-    SITE,
-    STOPPED,
-    TAKEN_OVER,
-    BuildRow,
-    Reading,
-    RunRow,
-    State,
-    missing_results,
-)
+from nsw.engine.ledger_rows import AT_A_TIME, ENDED, NOTE, SITE, STOPPED, TAKEN_OVER, BuildRow, Reading, RunRow, State
 from nsw.errors import CampaignError
 from nsw.wording import plural
 
@@ -104,7 +93,9 @@ def _notable_runs(ledger: Ledger) -> list[RunRow]:
     ]
     # done and yet with a reason, such as that two jobs started it
     with_reason = [
-        run for run in ledger.runs(states=[State.DONE]) if run.reason is not None and missing_results(run) is None
+        run
+        for run in ledger.runs(states=[State.DONE])
+        if run.reason is not None and ledger_rows.missing_results(run) is None
     ]
     return [*ledger.runs(states=_NOTABLE), *lacking, *with_reason]
 

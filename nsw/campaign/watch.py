@@ -92,7 +92,7 @@ class Onlooker:
             return {}
         submissions = self.ledger.submissions("submitted", Path)  # a look needs no script
         submitted = [submission for submission in submissions if submission.name in names]
-        return self._scheduler.poll_without_throttling(submitted) if submitted else {}
+        return self._scheduler.poll(submitted, rebalance=False) if submitted else {}
 
     def in_flight_count(self) -> int:
         """How many runs the scheduler has."""

@@ -14,20 +14,11 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.apart import limited_block
+from nsw.convert import shell_reader
 from nsw.convert.command_parts import command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
-from nsw.convert.shell_reader import (
-    DECLARING,
-    PRINTING,
-    SETTING,
-    STARTED_IN_TEXT,
-    SUBMIT_FOLDER,
-    Block,
-    Piece,
-    Text,
-    merge_pieces,
-)
+from nsw.convert.shell_reader import DECLARING, PRINTING, SETTING, SUBMIT_FOLDER, Block, Piece, Text, merge_pieces
 from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
 from nsw.convert.shell_values import STARTS_PROFILER, shell_names, starts_profiler
 from nsw.errors import UsageError
@@ -351,7 +342,7 @@ class _ScriptReader:
         ):  # fmt: skip
             parts.modules += [word for word in words[2:] if word is not None]
             self._report(statement, "site: modules")
-        elif any(STARTED_IN_TEXT.search(value[0].source_text) for _, value in statement.assigns if value):
+        elif any(shell_reader.STARTED_IN_TEXT.search(value[0].source_text) for _, value in statement.assigns if value):
             is_used = self._is_profiled
             reason = "left out: nsw starts the profiler" if is_used else "nsw does not see what it profiles: add a pass"
             self._report(statement, reason, understood=is_used, text=statement.without_values)

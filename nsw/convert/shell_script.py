@@ -15,29 +15,10 @@ from itertools import groupby
 from typing import Final
 from zlib import crc32
 
+from nsw.convert import shell_reader, shell_values
 from nsw.convert.script_options import reads_reports
-from nsw.convert.shell_reader import (
-    ASSIGNMENT,
-    DECLARING,
-    PRINTING,
-    SETTING,
-    Block,
-    Piece,
-    RawStatement,
-    Reader,
-    Text,
-    source_text,
-)
-from nsw.convert.shell_values import (
-    STARTS_PROFILER,
-    ShellState,
-    ShellValues,
-    pattern_of,
-    shell_names,
-    starts_profiler,
-    test_result,
-    unsplit_text,
-)
+from nsw.convert.shell_reader import DECLARING, SETTING, Block, Piece, RawStatement, Reader, Text, source_text
+from nsw.convert.shell_values import ShellState, pattern_of, shell_names, starts_profiler, test_result, unsplit_text
 from nsw.errors import UsageError
 
 _SHELLS: Final = re.compile(r"(ba|da|z|k)?sh\d*|")
@@ -215,7 +196,7 @@ class _Evaluation:
         choices: Mapping[int, int] | None = None, decides: bool = True,
     ) -> None:  # fmt: skip
         self._raw = raw
-        self._values = ShellValues(script, arguments)
+        self._values = shell_values.ShellValues(script, arguments)
         self._choices = choices  # by the beginning of a block: the branch whose values hold behind it
         self.decides = decides  # whether the script's own values decide of conditions
         self._count = 0
@@ -463,7 +444,7 @@ class _Evaluation:
         if called is not None and self._depth <= _DEEPEST_CALL and self._count <= _MOST_STATEMENTS:
             yield from self._call(raw, statement, called)
         else:
-            yield from self._job_values(statement) if statement.program not in SETTING | PRINTING else ()
+            yield from self._job_values(statement) if statement.program not in SETTING | shell_reader.PRINTING else ()
             yield statement
         if is_conditional:
             self._merge(base, [(0, None, values.state)], raw.begin)
@@ -619,7 +600,7 @@ def _decides(
     is_list = any(append for raw in members for _, append, _ in _assignments(raw))
     indices = [match for raw in members for match in _INDEX.finditer(raw.text)]
     texts += [match[2] for match in indices if variables.get(match[1])]
-    return is_list or name in shell_names(" ".join(texts)) or any(map(STARTS_PROFILER.search, words))
+    return is_list or name in shell_names(" ".join(texts)) or any(map(shell_values.STARTS_PROFILER.search, words))
 
 
 _INDEX: Final = re.compile(r"\$\{(\w+)\[([^]]*)\]\}")  # an array's element
@@ -631,7 +612,11 @@ def _assignments(raw: RawStatement) -> list[tuple[str, bool, list[tuple[Piece, .
     if first in DECLARING:
         assignments: list[tuple[str, bool, list[tuple[Piece, ...]] | None]] = []
         for word in raw.words[1:]:
-            match = ASSIGNMENT.match(word[0].text) if word and word[0].kind == "text" and not word[0].quoted else None
+            match = (
+                shell_reader.ASSIGNMENT.match(word[0].text)
+                if word and word[0].kind == "text" and not word[0].quoted
+                else None
+            )
             if match and word[-1].name != "an array":
                 rest = (word[0]._replace(text=word[0].text[match.end() :]), *word[1:])
                 if rest[0].text.startswith("~"):

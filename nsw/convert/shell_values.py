@@ -11,17 +11,8 @@ from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from nsw.convert.shell_reader import (
-    Block,
-    Piece,
-    RawStatement,
-    Reader,
-    Text,
-    drop_quoting,
-    merge_pieces,
-    source_text,
-    word_pieces,
-)
+from nsw.convert import shell_reader
+from nsw.convert.shell_reader import Block, Piece, RawStatement, Reader, Text, merge_pieces, source_text, word_pieces
 from nsw.errors import UsageError
 
 STARTS_PROFILER: Final = re.compile(
@@ -232,7 +223,7 @@ class ShellValues:
         is_list = any(piece.kind == "list" for piece in pieces)
         if is_list:  # one without elements is no word, though it stands in quotes
             fields = [piece_group for piece_group in fields if any(piece.text for piece in piece_group)]
-        texts = [Text(drop_quoting(piece_group)) for piece_group in fields if piece_group]
+        texts = [Text(shell_reader.drop_quoting(piece_group)) for piece_group in fields if piece_group]
         self._room -= sum(len(piece.text) for text in texts for piece in text.pieces)
         if self._room < 0:  # a few KB of a script may name a long variable thousands of times
             raise UsageError(

@@ -224,6 +224,7 @@ def unpack(packed: Path, target: Path) -> str | None:
 
 
 _LAST_BYTES = 4096
+_STATUS_COLUMNS: Final = ("host", "started", "ended", "exit_code")  # of a task, by its status file
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,8 +315,7 @@ class Collector:
         """Several wait for the same reason; of a start that the scheduler took back no time counts."""
         for run in runs:
             run.state, run.reason, run.started = verdict.state, verdict.reason, None
-        nothing = {"host": None, "started": None, "ended": None, "exit_code": None}
-        self._update_tasks([run.id for run in runs], verdict, None, **nothing)
+        self._update_tasks([run.id for run in runs], verdict, None, **dict.fromkeys(_STATUS_COLUMNS))
 
     # --- ends ---------------------------------------------------------------------------------------------
 
@@ -417,20 +417,9 @@ class Collector:
         return self._campaign.ledger.has_login_shell()
 
     def _update_tasks(self, ids: list[str], verdict: Verdict, status: Status | None, **columns: object) -> None:
-        self._campaign.ledger.update_tasks(
-            ids, state=verdict.state, reason=verdict.reason, **_status_columns(status), **columns
-        )
-
-
-def _status_columns(status: Status | None) -> dict[str, object]:
-    if status is None:
-        return {}
-    return {
-        "host": status.host,
-        "started": status.started,
-        "ended": status.ended,
-        "exit_code": status.exit_code,
-    }
+        if status is not None:
+            columns |= {name: getattr(status, name) for name in _STATUS_COLUMNS}
+        self._campaign.ledger.update_tasks(ids, state=verdict.state, reason=verdict.reason, **columns)
 
 
 @dataclass(frozen=True, slots=True)

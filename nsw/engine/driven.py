@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from nsw.transport.model import Transport
 
 
-def _ignore_ids(_ids: list[str]) -> None:
-    pass
-
-
 def _ignore_event(_event: Event) -> None:
     pass
 
@@ -77,7 +73,7 @@ class DrivenCampaign:
     scheduler: Scheduler
     transport: Transport
     scratch: str
-    changed: Callable[[list[str]], object] = _ignore_ids
+    changed: Callable[[list[str]], object] = lambda _ids: None
     handover: Handover | None = None
     emit: Callable[[Event], object] = _ignore_event
 

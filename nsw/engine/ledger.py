@@ -13,33 +13,9 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from nsw.engine import ledger_rows
 from nsw.engine.ledger_file import OF_CONNECTION, as_campaign_error, dump, open_ledger, restore
-from nsw.engine.ledger_rows import (
-    CALLS,
-    CREATED,
-    SITE_DATA,
-    Absent,
-    BuildRow,
-    Choice,
-    Doomed,
-    Key,
-    Kind,
-    NeedReason,
-    NeedState,
-    Pace,
-    Pending,
-    Problem,
-    Reading,
-    Reason,
-    RunRow,
-    State,
-    SubmissionRow,
-    TaskInFlight,
-    Waiting,
-    row_reader,
-    seconds_left,
-    withdrawals_of,
-)
+from nsw.engine.ledger_rows import Choice, Doomed, Key, Kind, NeedReason, Problem, Reason, RunRow, State, TaskInFlight
 from nsw.errors import CampaignError
 from nsw.wording import escape_surrogates
 
@@ -50,7 +26,7 @@ if TYPE_CHECKING:
     from nsw.plan.model import Job, Plan
     from nsw.schedulers.model import Submission
 
-__all__ = ["BuildRow", "Ledger", "Reading", "RunRow", "State"]
+__all__ = ["Ledger"]
 
 T = TypeVar("T")
 # Rows are inserted task by task: the first ones name the next tasks without looking at all of them. The attempt is new
@@ -147,7 +123,7 @@ class _LedgerFile:
     def _query_rows(self, kind: Callable[..., T], query: str, values: Any = ()) -> list[T]:
         """Rows as a type whose fields are named as the columns."""
         cursor = self._db.execute(query, values)
-        return list(map(row_reader(kind, [name for name, *_ in cursor.description]), cursor))
+        return list(map(ledger_rows.row_reader(kind, [name for name, *_ in cursor.description]), cursor))
 
     def _query_column(self, query: str, values: Any = ()) -> list[Any]:
         return [first for first, *_ in self._db.execute(query, values)]
@@ -174,7 +150,7 @@ class _Facts(_LedgerFile):
 
     def site(self) -> dict[str, Any]:
         """The site as it was when the campaign began, as data."""
-        return self.meta(SITE_DATA)
+        return self.meta(ledger_rows.SITE_DATA)
 
     def has_login_shell(self) -> bool:
         """Whether jobs of the campaign's site start in a login shell."""
@@ -182,27 +158,27 @@ class _Facts(_LedgerFile):
 
     def created(self) -> float:
         """When the campaign began, in Unix seconds."""
-        return self.meta(CREATED)
+        return self.meta(ledger_rows.CREATED)
 
     def calls(self) -> dict[str, int]:
         """How often each command of the scheduler was run for this campaign."""
-        return self.meta(CALLS)
+        return self.meta(ledger_rows.CALLS)
 
     def set_calls(self, calls: Mapping[str, int]) -> None:
         """Write that down."""
-        self.set_meta(CALLS, dict(calls))
+        self.set_meta(ledger_rows.CALLS, dict(calls))
 
     def withdrawals(self, task: str) -> int:
         """How often nsw withdrew an attempt of this run or build and submitted it again."""
-        return self.meta(withdrawals_of(task))
+        return self.meta(ledger_rows.withdrawals_of(task))
 
     def count_withdrawal(self, task: str) -> None:
         """One more."""
-        self.set_meta(withdrawals_of(task), self.withdrawals(task) + 1)
+        self.set_meta(ledger_rows.withdrawals_of(task), self.withdrawals(task) + 1)
 
-    def absent(self) -> list[Absent]:
+    def absent(self) -> list[ledger_rows.Absent]:
         """What was asked and could not be done here."""
-        return self._query_rows(Absent, "SELECT * FROM absent")
+        return self._query_rows(ledger_rows.Absent, "SELECT * FROM absent")
 
     def set_problems(
         self, run: str, problems: Iterable[tuple[str | None, str, str, str | None]], not_as_asked: Collection[str] = ()
@@ -235,7 +211,7 @@ class _Facts(_LedgerFile):
 class _Tasks(_LedgerFile):
     """Which runs, builds and reductions there are: all ask."""
 
-    def runs(self, *, states: Iterable[State] = State, reading: Reading | None = None) -> list[RunRow]:
+    def runs(self, *, states: Iterable[State] = State, reading: ledger_rows.Reading | None = None) -> list[RunRow]:
         """Runs in the plan's order: all, or those in these states, with reports that are so."""
         return self._query_tasks(Kind.RUN, states, reading)
 
@@ -265,7 +241,7 @@ class _Tasks(_LedgerFile):
 
         return [row for row in rows if row.id.removesuffix(REDUCTION) in run_ids]
 
-    def _query_tasks(self, kind: Kind, states: Iterable[State], reading: Reading | None) -> list[RunRow]:
+    def _query_tasks(self, kind: Kind, states: Iterable[State], reading: ledger_rows.Reading | None) -> list[RunRow]:
         return self._query_rows(
             RunRow,
             "SELECT * FROM tasks WHERE kind = ? AND state IN (SELECT value FROM json_each(?))"
@@ -273,9 +249,9 @@ class _Tasks(_LedgerFile):
             (kind, _as_json_list(states), reading),
         )
 
-    def builds(self) -> list[BuildRow]:
+    def builds(self) -> list[ledger_rows.BuildRow]:
         """All builds, in the plan's order."""
-        return self._query_rows(BuildRow, "SELECT * FROM tasks WHERE kind = 'build' ORDER BY seq")
+        return self._query_rows(ledger_rows.BuildRow, "SELECT * FROM tasks WHERE kind = 'build' ORDER BY seq")
 
     def has_reductions(self) -> bool:
         """Whether there is any: a campaign without is not slowed by them."""
@@ -395,10 +371,10 @@ class _Progress(_LedgerFile):
         started: float | None = self._query_value("SELECT min(started) FROM tasks WHERE kind = 'run'")
         return started
 
-    def paces(self, now: float) -> list[Pace]:
+    def paces(self, now: float) -> list[ledger_rows.Pace]:
         """How many runs of each pass are in each state, and how long they took or take so far."""
         return self._query_rows(
-            Pace,
+            ledger_rows.Pace,
             "SELECT pass_name, state, count(*) AS runs, total(coalesce(ended, ?) - started) AS seconds,"
             " count(started) AS timed FROM tasks WHERE kind = 'run' GROUP BY pass_name, state",
             (now,),
@@ -416,7 +392,7 @@ class _Progress(_LedgerFile):
             " WHERE kind = 'run' AND coalesce(ended, :now) > :since AND started IS NOT NULL",
             {"now": now, "since": since},
         ).fetchone()
-        return seconds_left(self.paces(now), worked / max(now - first, 1e-9) if first is not None else 0.0)
+        return ledger_rows.seconds_left(self.paces(now), worked / max(now - first, 1e-9) if first is not None else 0.0)
 
     def why_waiting(self) -> list[tuple[State, str | None, str, int]]:
         """What is submitted and has not begun: state, why it waits, the first such run, how many there are."""
@@ -424,8 +400,8 @@ class _Progress(_LedgerFile):
             "SELECT state, cause, detail, id, count(*) AS runs, min(seq) FROM tasks WHERE kind = 'run'"
             " AND state IN ('intent', 'submitted', 'queued') GROUP BY state, cause, detail ORDER BY min(seq)"
         )
-        waiting = self._query_rows(Waiting, query)
-        return [(row.state, None if row.detail is None else str(Reason(row.detail, row.cause)), row.id, row.runs)
+        waiting = self._query_rows(ledger_rows.Waiting, query)
+        return [(row.state, str(Reason(row.detail, row.cause)) if row.detail is not None else None, row.id, row.runs)
                 for row in waiting]  # fmt: skip
 
     def unread(self) -> int:
@@ -436,13 +412,13 @@ class _Progress(_LedgerFile):
 
     def incomplete(self) -> int:
         """How many runs are done and printed no value for a required figure."""
-        return self._count_done(Reading.INCOMPLETE)
+        return self._count_done(ledger_rows.Reading.INCOMPLETE)
 
     def unreadable(self) -> int:
         """How many runs are done and left reports that cannot be read."""
-        return self._count_done(Reading.UNREADABLE)
+        return self._count_done(ledger_rows.Reading.UNREADABLE)
 
-    def _count_done(self, reading: Reading) -> int:
+    def _count_done(self, reading: ledger_rows.Reading) -> int:
         query = "SELECT count(*) FROM tasks WHERE kind = 'run' AND state = 'done' AND reading = ?"
         return int(self._query_value(query, (reading,)))
 
@@ -452,7 +428,7 @@ class _Next(_LedgerFile):
 
     def pending(
         self, limit: int, *, leave_builds: bool, location: str | None = None, kinds: Iterable[Kind] = Kind
-    ) -> list[Pending]:
+    ) -> list[ledger_rows.Pending]:
         """The next tasks of jobs to submit, those first that others need.
 
         Args:
@@ -462,7 +438,11 @@ class _Next(_LedgerFile):
             kinds: Which tasks.
         """
         parameters: dict[str, Any] = {"limit": limit, "leave_builds": leave_builds, "place": location}
-        return [task for kind in kinds for task in self._query_rows(Pending, _PENDING, {"kind": kind, **parameters})]
+        return [
+            task
+            for kind in kinds
+            for task in self._query_rows(ledger_rows.Pending, _PENDING, {"kind": kind, **parameters})
+        ]
 
     def choose(self, ids: Iterable[str]) -> None:
         """As long as the ledger is open, only the tasks of these runs are pending; others stay planned."""
@@ -639,7 +619,9 @@ class _Submissions(_LedgerFile):
         """Submissions in a state (intent, submitted, ended), oldest first; `script` gives each job's script."""
         from nsw.schedulers.model import Submission  # here: who only looks at a ledger needs no scheduler
 
-        rows = self._query_rows(SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,))
+        rows = self._query_rows(
+            ledger_rows.SubmissionRow, "SELECT * FROM submissions WHERE state = ? ORDER BY seq", (state,)
+        )
         return [Submission(script=script(sent.job), **sent._asdict()) for sent in rows]
 
 
@@ -721,14 +703,14 @@ class _CanaryNeeds(_LedgerFile):
             " WHERE r.kind = 'run' AND (r.id = c.id OR NOT (r.job = c.job AND r.task = c.task))"
         )
 
-    def canary(self) -> tuple[str, NeedState] | None:
+    def canary(self) -> tuple[str, ledger_rows.NeedState] | None:
         """The run that the others need, and what became of it; None where they need none, or no more."""
         row = self._db.execute(
             "SELECT source, state FROM needs WHERE why = 'canary' AND state IN ('open', 'refused') AND task = source"
         ).fetchone()
-        return (row[0], NeedState(row[1])) if row else None
+        return (row[0], ledger_rows.NeedState(row[1])) if row else None
 
-    def record_canary_verdict(self, verdict: NeedState) -> None:
+    def record_canary_verdict(self, verdict: ledger_rows.NeedState) -> None:
         """Write down how it was judged."""
         self._db.execute("UPDATE needs SET state = ? WHERE why = 'canary' AND state <> 'met'", (verdict,))
 

@@ -10,18 +10,7 @@ from enum import EnumType, StrEnum
 from functools import cache, lru_cache, partial
 from operator import itemgetter
 from types import UnionType
-from typing import (
-    Any,
-    Final,
-    Generic,
-    NamedTuple,
-    TypeAlias,
-    TypeVar,
-    cast,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar, cast, get_args, get_origin, get_type_hints
 
 __all__ = [
     "AGAIN",

@@ -93,7 +93,14 @@ class InFlight:
         return self._open[name].tasks
 
     def __iter__(self) -> Iterator[TaskInFlight]:
-        return (run for submission in self._open.values() for runs in submission.tasks.values() for run in runs)
+        return (run for _, run in self.items())
+
+    def items(self) -> Iterator[tuple[str, TaskInFlight]]:
+        """What is not over, each with the name of its submission."""
+        return (
+            (name, run)
+            for name, submission in self._open.items() for runs in submission.tasks.values() for run in runs
+        )  # fmt: skip
 
     def submissions_with(self, matches: Callable[[TaskInFlight], bool]) -> list[Submission]:
         """Submissions with only the tasks that hold what is wanted."""
@@ -110,13 +117,7 @@ class InFlight:
 
     def drop(self, matches: Callable[[TaskInFlight], bool]) -> list[TaskInFlight]:
         """Let go of what is wanted: nothing more will be heard of it."""
-        dropped = [
-            (name, run)
-            for name, submission in self._open.items()
-            for runs in submission.tasks.values()
-            for run in runs
-            if matches(run)
-        ]
+        dropped = [(name, run) for name, run in self.items() if matches(run)]
         for name, run in dropped:
             self.finish(name, run)
         return [run for _, run in dropped]
@@ -433,13 +434,7 @@ class Poller:
             UnreachableError: The site could not be asked.
         """
         ids = {one.id for one in several}
-        flying = [
-            (submission.name, one)
-            for submission in self._flight.submissions()
-            for some in self._flight.tasks(submission.name).values()
-            for one in some
-            if one.id in ids
-        ]
+        flying = [(name, one) for name, one in self._flight.items() if one.id in ids]
         self._ending.read_statuses(one for _, one in flying)
         for name, one in flying:
             self._is_claimed_by_other_job(name, one, self._run_status(one))
@@ -529,13 +524,7 @@ class Poller:
         """The tasks in flight whose jobs wait for the jobs of these, which are gone."""
         waiting = self._campaign.ledger.waiting_until_done(sources) if sources else set()
         answer = Answer(Phase.LOST, "the job of its build, for which its own waited, was lost")
-        return [
-            (submission.name, run, answer)
-            for submission in self._flight.submissions()
-            for several in (self._flight.tasks(submission.name).values() if waiting else ())
-            for run in several
-            if run.id in waiting
-        ]
+        return [(name, run, answer) for name, run in self._flight.items() if run.id in waiting]
 
     def _requeue(self, name: str, run: TaskInFlight, answer: Answer) -> None:
         self._withdrawing.plan_again(run, answer.reason)

@@ -10,20 +10,13 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.source_lines import select_useful_source_rows
+from nsw.engine import validity
 from nsw.engine.collect import AGAIN, CONDITIONS_FILE, KEPT_FILES, read_tail, second_start
 from nsw.engine.folder import CampaignFolder, run_of
 from nsw.engine.ledger_rows import NOTE, Reading, RunRow, State
 from nsw.engine.recipe_lock import locked_recipe
 from nsw.engine.tables import EARLIER_FIGURES, INVALID_FIGURES, load_rows, replace_rows, table_files
-from nsw.engine.validity import (
-    dropped_samples,
-    empty_window,
-    failed_checks,
-    fewer_launches,
-    is_recorded_to_its_end,
-    reports_ended_early,
-    window_gap,
-)
+from nsw.engine.validity import dropped_samples, empty_window, failed_checks, fewer_launches, window_gap
 from nsw.errors import CampaignError
 from nsw.plan.counters import counted_ranks, passes_of
 from nsw.profilers.files_of_one_recording import FileToRead, files_to_read, recording_files_from
@@ -184,14 +177,11 @@ def rank_locations(home: Path) -> RankLocations:
     for line in lines:
         if line[0] == "gpu" and len(line) == 5:
             uuids.setdefault(line[1], {})[line[2]] = line[3]
-    cores = {line[1]: (line[2], int(line[3])) for line in lines if _is_cores_line(line)}
+    core_lines = [line for line in lines if line[0] == "cores" and len(line) == 4 and line[3].isdecimal()]
+    cores = {line[1]: (line[2], int(line[3])) for line in core_lines}
     rank_lines = [line for line in lines if _is_rank_line(line)]
     first_s = min((_start_s(line) for line in rank_lines if len(line) == 8), default=None)
     return RankLocations(tuple(_rank_row(line, uuids, first_s) for line in rank_lines), cores)
-
-
-def _is_cores_line(line: list[str]) -> bool:
-    return line[0] == "cores" and len(line) == 4 and line[3].isdecimal()
 
 
 def _parse_number_list(ranges: str) -> frozenset[int]:
@@ -328,7 +318,7 @@ class _Reader:
         self._report_missing_reports(read, reports)
         missing = self._report_missing_ranks(read, reports, landed)
         # warn of ranks whose traces have fewer iterations than others'
-        for report, sentence in reports_ended_early(read.tables.get("iterations", ())):
+        for report, sentence in validity.reports_ended_early(read.tables.get("iterations", ())):
             read.report("warning", sentence, f"see how that rank ended: {_LOGS.format(read.run.id)}", file=report)
         self._judge_losses(read, len(reports), self._recipe.allow_missing - missing)
         if (twice := second_start(self._folder, run.id)) is not None:
@@ -351,7 +341,7 @@ class _Reader:
         facts = table_rows("facts", report.tables.get("facts", []))
         recorded_s = next((row["value"] / 1e9 for row in facts if row["key"] == "duration_ns"), None)
         phases = table_rows("phases", report.tables.get("phases", []))
-        if window is not None and is_recorded_to_its_end(window, recorded_s, phases):
+        if window is not None and validity.is_recorded_to_its_end(window, recorded_s, phases):
             problems = [p for p in problems if not _CUT_OFF.search(p.message)]
         read.problems += [(name, p.level, p.message, p.fix) for p in problems]
         read.lost += [p.message for p in problems if p.is_loss]

@@ -374,6 +374,7 @@ _GIT: Final = (
 _POINTER: Final = b"version https://git-lfs.github.com/spec/"
 
 
+@dataclass(frozen=True, slots=True)
 class _Git:
     """Git in a folder that it may be asked about.
 
@@ -383,15 +384,14 @@ class _Git:
         filters: Words that turn off the filters of the repository.
     """
 
-    def __init__(self, folder: Path, transport: Transport, filters: Sequence[str]) -> None:
-        self.folder = folder
-        self._transport = transport
-        self._filters = filters
+    folder: Path
+    transport: Transport
+    filters: Sequence[str]
 
     def __call__(self, *words: str, index: Path | None = None, stdin: bytes = b"") -> CommandResult:
         index_setting = (f"GIT_INDEX_FILE={index}",) if index else ()
-        argv = [_GIT[0], *index_setting, *_GIT[1:], *self._filters, "-C", str(self.folder), *words]
-        return self._transport.run(argv, timeout=_GIT_S, without=("GIT_",), stdin=stdin)
+        argv = [_GIT[0], *index_setting, *_GIT[1:], *self.filters, "-C", str(self.folder), *words]
+        return self.transport.run(argv, timeout=_GIT_S, without=("GIT_",), stdin=stdin)
 
     def output_line(self, *words: str) -> str | None:
         """What a command prints, on one line; None where it fails."""

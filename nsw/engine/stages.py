@@ -15,43 +15,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from nsw.analysis import guided
 from nsw.analysis.cases import rows_of_runs, summarize_cases
-from nsw.analysis.guided import (
-    TABLE,
-    LaunchRequest,
-    NothingMatched,
-    Within,
-    chosen_launch_rows,
-    find_launches_in_trace,
-    kernels_launched_in_range,
-    ncu_launch_filter,
-    pick_launch_per_kernel,
-    range_names,
-)
+from nsw.analysis.guided import TABLE, LaunchRequest, NothingMatched, Within, chosen_launch_rows, range_names
 from nsw.analysis.guided import choose_kernel_launches as choose_launches
 from nsw.analysis.rules.counters import follow_up_metrics_by_kernel
 from nsw.analysis.summary import OF_KERNELS
+from nsw.engine import ledger_rows
 from nsw.engine.collect import Verdict
-from nsw.engine.ledger_rows import (
-    ENDED,
-    IN_FLIGHT,
-    RECORDED,
-    WERE_READ,
-    Cause,
-    Choice,
-    Doomed,
-    Kind,
-    NeedReason,
-    NeedState,
-    Pending,
-    Reading,
-    Reason,
-    RunRow,
-    State,
-)
+from nsw.engine.ledger_rows import ENDED, RECORDED, Cause, Choice, Kind, NeedState, Reading, Reason, RunRow, State
 from nsw.engine.read import read_reports, reading_fault
 from nsw.engine.recipe_lock import Basis, choice_mismatch, locked_choice, locked_recipe, read_basis
-from nsw.engine.tables import load_rows, load_rows_lazily, load_table, put_rows
+from nsw.engine.tables import load_rows, load_rows_lazily, load_tables, put_rows
 from nsw.errors import CanaryError, NswError, nearest
 from nsw.metrics import find_chip, find_metric_faults, ncu_metric_request, unsupported_reason
 from nsw.metrics.requests import estimate_passes
@@ -124,7 +99,7 @@ class Canary:
 
     def _awaits_reduction(self, run: RunRow) -> bool:
         """Whether its report is still to be reduced on the site: it cannot be read before."""
-        reductions = self._ledger.reductions((State.PLANNED, *IN_FLIGHT), run_ids={run.id})
+        reductions = self._ledger.reductions((State.PLANNED, *ledger_rows.IN_FLIGHT), run_ids={run.id})
         return run.state is State.DONE and bool(reductions)
 
     def _fault_description(self, run: RunRow) -> str | None:
@@ -176,35 +151,31 @@ class Stages:
             return
         waiting = self._campaign.ledger.waiting_for_stages()
         self._waiting = bool(waiting)
-        sources = {
-            group: self._campaign.ledger.runs_named(self._campaign.ledger.source_runs(group)) for group in waiting
-        }
+        ledger = self._campaign.ledger
+        sources = {group: ledger.runs_named(ledger.source_runs(group)) for group in waiting}
         if self._has_unread_source(sources):
             self.read()
             self._read_at = self._clock()
-            sources = {
-                group: self._campaign.ledger.runs_named([run.id for run in source_runs])
-                for group, source_runs in sources.items()
-            }
-        chosen = self._campaign.ledger.choices()
+            sources = {group: ledger.runs_named([run.id for run in runs]) for group, runs in sources.items()}
+        chosen = ledger.choices()
         for group, runs in waiting.items():
-            read_sources = [run for run in sources[group] if run.state is State.DONE and run.reading in WERE_READ]
+            read_sources = [
+                run for run in sources[group] if run.state is State.DONE and run.reading in ledger_rows.WERE_READ
+            ]
             for run in runs:
                 if run not in chosen and read_sources:
-                    (row,) = self._campaign.ledger.runs_named([run])
+                    (row,) = ledger.runs_named([run])
                     try:
                         choice = self.choose(row, read_sources)
                     except NswError as fault:
                         choice = fault.message
                     if choice is None:
-                        self._campaign.ledger.update_tasks(
-                            [run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN
-                        )
+                        ledger.update_tasks([run], state=State.DONE, reading=Reading.READ, reason=_NOTHING_OPEN)
                         self._campaign.changed([run])
                     elif isinstance(choice, str):
                         self._skip_run(run, choice)
                     else:
-                        self._campaign.ledger.record_choice(run, choice)
+                        ledger.record_choice(run, choice)
                 elif not read_sources and (reason := _hopeless_reason(sources[group])):
                     self._skip_run(run, reason)
         self._release_decided(sources)
@@ -253,7 +224,7 @@ class Stages:
         if self._campaign.scheduler.shares_machine:
             ledger = self._campaign.ledger
             waiting = {run for runs in ledger.waiting_for_stages().values() for run in runs}
-            left = ledger.runs(states=(State.PLANNED, *IN_FLIGHT))
+            left = ledger.runs(states=(State.PLANNED, *ledger_rows.IN_FLIGHT))
             return all(run.id in waiting for run in left)
         return self._clock() - self._read_at >= _READ_EVERY_S
 
@@ -347,7 +318,9 @@ class Dependencies:
         self._scheduler = campaign.scheduler
         campaign.scheduler.after = campaign.ledger.native_dependencies
 
-    def pending(self, limit: int, location: str | None = None, kinds: Sequence[Kind] = tuple(Kind)) -> list[Pending]:
+    def pending(
+        self, limit: int, location: str | None = None, kinds: Sequence[Kind] = tuple(Kind)
+    ) -> list[ledger_rows.Pending]:
         """Return the next tasks to submit.
 
         Args:
@@ -372,7 +345,7 @@ class Dependencies:
         return next((_doomed_verdict(doomed) for doomed in self._ledger.doomed(task)), None)
 
 
-def _doomed_verdict(doomed: Doomed) -> Verdict:
+def _doomed_verdict(doomed: ledger_rows.Doomed) -> Verdict:
     outcome = (
         "was lost"
         if doomed.state is State.LOST
@@ -380,7 +353,7 @@ def _doomed_verdict(doomed: Doomed) -> Verdict:
         if doomed.state is State.CANCELLED
         else "failed"
     )
-    if doomed.why is NeedReason.BUILD:
+    if doomed.why is ledger_rows.NeedReason.BUILD:
         reason = f"its build {outcome}: {doomed.reason}; `nsw logs {doomed.source}` prints its output"
         return Verdict(State.FAILED, Reason(reason), ended=True)
     reason = f"{doomed.source} {outcome}: {doomed.reason or 'no reason'}"
@@ -541,7 +514,7 @@ class Chooser:
     def _choose_follow_up_metrics(self, run: RunRow, source: RunRow) -> Choice | str | None:
         """Choose the metrics that settle what a counters run left open, for a launch of each kernel concerned."""
         folder, ledger = self._campaign.folder, self._campaign.ledger
-        tables = {name: table for name in OF_KERNELS if (table := load_table(folder, name)) is not None}
+        tables = load_tables(folder, OF_KERNELS)
         runs = [row for row in ledger.runs() if row.case_id == run.case_id]
         (case,) = summarize_cases(runs, {"gpu_summary": load_rows_lazily(folder, "gpu_summary")}, 1.0, tables)
         questions = follow_up_metrics_by_kernel(case)
@@ -553,7 +526,7 @@ class Chooser:
             if row["kernel"] in questions
         ]
         chosen = [row for row in load_rows(folder, TABLE) if row["run"] == source.id]
-        picked = pick_launch_per_kernel(chosen, launches)
+        picked = guided.pick_launch_per_kernel(chosen, launches)
         if not picked:
             return None
         chip = find_chip(ledger.site().get("gpus", {}).get("chip") or self.current_basis().chip)
@@ -562,7 +535,7 @@ class Chooser:
         names = list(dict.fromkeys(pick.short_name for pick in picked))
         note = f"a launch of {plural(len(names), 'kernel')} once more for {', '.join(metrics)}"
         self._campaign.say(f"chosen    {run.id} from {source.id}: {note}")
-        arguments = (*ncu_launch_filter(picked), *ncu_metric_options(ncu_metric_request(metrics, chip)))
+        arguments = (*guided.ncu_launch_filter(picked), *ncu_metric_options(ncu_metric_request(metrics, chip)))
         return Choice(arguments, None, source.id, f"{note}: {', '.join(names)}")
 
     def _valid_locked_choices(self) -> LockedChoices | None:
@@ -599,7 +572,7 @@ def _write_locked_launches(
     if isinstance(counters_pass := _counters_pass_of(folder, run), SecondStage):
         return None  # whose launches are those of the first stage
     try:
-        picked = find_launches_in_trace(
+        picked = guided.find_launches_in_trace(
             _candidate_kernels(folder, ledger, counters_pass, source), set(locked.kernels), locked.ordinals
         )
     except (NothingMatched, NswError) as fault:
@@ -739,7 +712,7 @@ def _first_process_and_gpu(kernels: list[dict[str, Any]]) -> tuple[int | None, i
 def _kernels_in_range(kernels: list[dict[str, Any]], report: Report, within: Within) -> list[dict[str, Any]]:
     """The kernels that were launched inside a range."""
     calls, ranges = (_table_rows(report, name) for name in _OF_RANGES)
-    inside = kernels_launched_in_range(kernels, calls, ranges, within)
+    inside = guided.kernels_launched_in_range(kernels, calls, ranges, within)
     if inside:  # asked for by number, an instance may be of the warm-up
         return [dict(row) | ({"phase": None} if within.instances else {}) for row in inside]
     names = range_names(ranges, within)

@@ -9,17 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeVar
 from nsw.apart import run_isolated
 from nsw.errors import CampaignError
 from nsw.safe_files import make_folders, open_plain, replacing_file
-from nsw.tables import TABLES, to_arrow
-from nsw.tables.parquet_tables import (
-    StoredTableError,
-    read_rows_lazily,
-    read_stored_rows,
-    read_stored_table,
-    read_table_unchecked,
-)
+from nsw.tables import TABLES, parquet_tables, to_arrow
+from nsw.tables.parquet_tables import StoredTableError, read_rows_lazily, read_stored_rows, read_table_unchecked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -136,7 +130,12 @@ def load_table(folder: CampaignFolder, table: str) -> pa.Table | None:
     Raises:
         CampaignError, LimitError: As `load_rows`.
     """
-    return _load_table(folder, table, read_stored_table)
+    return _load_table(folder, table, parquet_tables.read_stored_table)
+
+
+def load_tables(folder: CampaignFolder, names: Iterable[str]) -> dict[str, pa.Table]:
+    """Those of these tables that the campaign has, each as `load_table` loads it."""
+    return {name: table for name in names if (table := load_table(folder, name)) is not None}
 
 
 def _load_table(folder: CampaignFolder, table: str, load: Callable[[BinaryIO, str], _T]) -> _T | None:

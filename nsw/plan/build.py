@@ -7,36 +7,16 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from nsw.errors import Diagnostic, InputError, Mark, did_you_mean
-from nsw.launchers.model import (
-    Launch,
-    Layout,
-    LayoutError,
-    PlaceFacts,
-    binding_option,
-    gpu_count_in_gres,
-    launch_notes,
-    options_ask_for_cyclic_ranks,
-    requested_process_count,
-    shell_functions_setting_variables,
-)
+from nsw.launchers import model as launcher_model
+from nsw.launchers.model import Launch, Layout, LayoutError, PlaceFacts, binding_option, launch_notes
 from nsw.launchers.srun import check_slurm_line_against_layout
 from nsw.metrics import Chip, find_chip, find_metric_faults, unsupported_reason
 from nsw.metrics.catalogue import chips_by_name
 from nsw.metrics.requests import Tool, as_tool, default_counters_tool
 from nsw.plan import counters
+from nsw.plan import jobs as job_parts
 from nsw.plan.command import PRIVATE, RECORD_ENVIRONMENT, Box, command_words
-from nsw.plan.jobs import (
-    WARM_UP,
-    Blocks,
-    Resolver,
-    UnresolvedError,
-    build_job,
-    faults_at,
-    make_blocks,
-    pack_jobs,
-    reduction_jobs,
-    runs_per_node,
-)
+from nsw.plan.jobs import WARM_UP, Blocks, Resolver, build_job, faults_at, make_blocks, pack_jobs, runs_per_node
 from nsw.plan.layout import Demand, compute_layout
 from nsw.plan.model import APP, OF_BEFORE, Absent, Job, Part, Plan, Resources, Run, RunSecrets, SiteFacts, around_s
 from nsw.plan.passes import CaseProgram, profile_pass
@@ -104,7 +84,7 @@ def build_plan(
     jobs = pack_jobs(name, not_interleaved, runs_per_task=per_task,
                 max_array=site.limits.max_array, longest_s=site.limits.max_walltime, node_gpus=node_gpus,
                 around_s=around_s(site.limits.grace), first=len(in_order) + 1)  # fmt: skip
-    reducing = reduction_jobs(name, runs, site)
+    reducing = job_parts.reduction_jobs(name, runs, site)
     return Plan(
         name=recipe.name,
         site=site.name,
@@ -253,7 +233,7 @@ class _Builder:
                 self._with_pass_time(number, pass_, program.needs, values) for number, pass_ in enumerate(self._passes)
             ]
             commands = [self._put_under_profiler(number, pass_, program) for number, pass_ in enumerate(self._passes)]
-        except UnresolvedError as fault:
+        except job_parts.UnresolvedError as fault:
             self._of_cases.setdefault((fault.path, fault.message, fault.hint), []).append(case.id)
             return []
         if self._fit and (too_many := self._too_many_gpus_reason(program.needs)):
@@ -320,7 +300,11 @@ class _Builder:
             secrets=self._run_secrets(program.secrets, tool),
             reduction=done.reduction,
             layout=program.launch.layout,
-            before=(*self._sampler_command(pass_), *done.before, *shell_functions_setting_variables(words)),
+            before=(
+                *self._sampler_command(pass_),
+                *done.before,
+                *launcher_model.shell_functions_setting_variables(words),
+            ),
             checks=program.checks,
         )
 
@@ -427,7 +411,7 @@ class _Builder:
                 Demand(
                     kind=launcher.kind,
                     nodes=needs.nodes,
-                    processes=count or requested_process_count(launcher.kind, options),
+                    processes=count or launcher_model.requested_process_count(launcher.kind, options),
                     tasks_per_node=each,
                     gpus=needs.gpus,
                     gpus_written=requested.gpus is not None,
@@ -438,7 +422,7 @@ class _Builder:
                     order=tuple(site.gpus.order),
                     chip=self._chip,
                     one_machine=site.scheduler == LOCAL,
-                    cyclic=options_ask_for_cyclic_ranks(launcher.kind, options, mpi),
+                    cyclic=launcher_model.options_ask_for_cyclic_ranks(launcher.kind, options, mpi),
                     bound=binding_option(launcher.kind, options),
                     site_gpus=self._facts.gpus_per_node,
                 )
@@ -470,7 +454,7 @@ class _Builder:
             check_slurm_line_against_layout(line, layout, ("resources", "extra", number))
         for line in site.extra:
             check_slurm_line_against_layout(line, layout, ("resources",), is_site_line=True)
-        count = None if needs.gres is None or asked.gpus is None else gpu_count_in_gres(needs.gres)
+        count = None if needs.gres is None or asked.gpus is None else launcher_model.gpu_count_in_gres(needs.gres)
         if count is None or needs.gpus % needs.nodes:
             return
         planned = needs.gpus // needs.nodes

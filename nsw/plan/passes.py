@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nsw.launchers.model import Launch, LayoutError, command_of_rank, command_once_per_node, launch_command
 from nsw.metrics import find_chip
+from nsw.plan import command as command_words
 from nsw.plan import counters as counting
-from nsw.plan.command import (
-    PYXIS,
-    RECORD_ENVIRONMENT,
-    Box,
-    folder_of_tool,
-    in_container,
-    step_in_containers,
-    with_container_env,
-    with_secrets,
-)
+from nsw.plan.command import PYXIS, Box, folder_of_tool, in_container, with_container_env, with_secrets
 from nsw.plan.jobs import reduces_in_tasks
 from nsw.plan.layout import MAKERS
 from nsw.plan.model import Resources, SiteFacts
@@ -138,7 +130,7 @@ def profile_pass(
         reduce_there=reduces_in_tasks(site) and not in_image,
         folder=NODE_FOLDER if recipe.collect == "node" and each and launch.layout.has_ranks and box is None else "",
     )
-    hides_secrets = tool in RECORD_ENVIRONMENT
+    hides_secrets = tool in command_words.RECORD_ENVIRONMENT
     done = _nest_profiler(
         started, profiler, request, ranks, hides_secrets=hides_secrets, each=each, in_image=in_image, tools=tools
     )
@@ -299,7 +291,7 @@ class _Nest:
                     "write `launcher: {kind: srun}`",
                 )
             profiled, program = with_container_env(self._box, profiled), with_container_env(self._box, program)
-            return step_in_containers(
+            return command_words.step_in_containers(
                 self._box, launch_command(self._launch, self._rank_command(ranks, profiled, program)), tools
             )
         if self._outside:

@@ -14,12 +14,9 @@ from nsw.profilers.model import Profiled, Profiler, Request
 
 def load_profiler(tool: str) -> Profiler:
     """The profiler's module."""
-    from nsw.recipe.passes import (  # pydantic takes longer to load than many a report to read
-        PROFILERS,
-        profiler_modules,
-    )
+    from nsw.recipe import passes  # pydantic takes longer to load than many a report to read
 
-    module = next(tools[tool] for tools in map(profiler_modules, PROFILERS) if tool in tools)
+    module = next(tools[tool] for tools in map(passes.profiler_modules, passes.PROFILERS) if tool in tools)
     return cast("Profiler", importlib.import_module(module))
 
 

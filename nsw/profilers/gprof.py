@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import (
-    MACHINERY,
-    Profiled,
-    Request,
-    knobs_as_long_options,
-    unknown_analysis_reason,
-    words_with_report_path,
-)
+from nsw.profilers import model as profiler_model
+from nsw.profilers.model import MACHINERY, Profiled, Request, knobs_as_long_options, words_with_report_path
 
 TOOL = "gprof"
 ONE_PROCESS = True
@@ -35,7 +29,7 @@ nsw_gprof_print() {    # GPROF NAME PROGRAM OPTION...
 
 def profile(request: Request) -> Profiled:
     """The program itself, which profiles itself, and gprof after it; options and knobs are gprof's."""
-    if (reason := unknown_analysis_reason(request, TOOL, ())) is not None:
+    if (reason := profiler_model.unknown_analysis_reason(request, TOOL, ())) is not None:
         return Profiled(impossible=reason)
     options = (*knobs_as_long_options(request.knobs), *request.options)
     return Profiled(

@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from nsw.profilers.model import (
-    MACHINERY,
-    Profiled,
-    Request,
-    knobs_as_long_options,
-    unknown_analysis_reason,
-    words_with_report_path,
-)
+from nsw.profilers import model as profiler_model
+from nsw.profilers.model import MACHINERY, Profiled, Request, knobs_as_long_options, words_with_report_path
 
 TOOL = "perf"
 ONE_PROCESS = False
@@ -47,7 +41,7 @@ nsw_perf_table() {    # PERF NAME
 
 def profile(request: Request) -> Profiled:
     """`perf record ... PROGRAM`, or `perf stat ... PROGRAM`."""
-    if (reason := unknown_analysis_reason(request, TOOL, _ANALYSES)) is not None:
+    if (reason := profiler_model.unknown_analysis_reason(request, TOOL, _ANALYSES)) is not None:
         return Profiled(impossible=reason)
     report = f"{request.folder}{_REPORT}"
     knob_options, program = knobs_as_long_options(request.knobs), ("--", *request.program)

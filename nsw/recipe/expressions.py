@@ -11,17 +11,8 @@ from functools import lru_cache, wraps
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from jinja2 import (
-    StrictUndefined,
-    Template,
-    TemplateSyntaxError,
-    Undefined,
-    UndefinedError,
-    filters,
-    meta,
-    nodes,
-    pass_context,
-)
+import jinja2
+from jinja2 import filters, meta, nodes
 from jinja2.exceptions import SecurityError, TemplateError
 from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
@@ -57,7 +48,7 @@ class _Environment(ImmutableSandboxedEnvironment):
 
     def __init__(self) -> None:
         super().__init__(
-            undefined=StrictUndefined,
+            undefined=jinja2.StrictUndefined,
             finalize=_finalize,
             keep_trailing_newline=True,
             comment_start_string="\0{",
@@ -84,9 +75,9 @@ class _Environment(ImmutableSandboxedEnvironment):
         return attr not in _GROWING and super().is_safe_attribute(obj, attr, value)
 
 
-@pass_context
+@jinja2.pass_context
 def _finalize(context: Context, value: Any) -> Any:
-    if isinstance(value, Undefined):
+    if isinstance(value, jinja2.Undefined):
         str(value)  # raises
     wrap = context.resolve_or_missing(_WRAP)
     return wrap(value) if callable(wrap) else as_text(value)
@@ -181,11 +172,11 @@ class _Operand:
         self._text = text
         self._name = expression.name if isinstance(expression, nodes.Name) else None
         self._expression = expression
-        self._template: Template | None = None
+        self._template: jinja2.Template | None = None
         if self._name is None:
             self._template = self._compile_template()
 
-    def _compile_template(self) -> Template:
+    def _compile_template(self) -> jinja2.Template:
         result = nodes.Assign(nodes.Name("result", "store", lineno=1), self._expression, lineno=1)
         return _environment().from_string(nodes.Template([result], lineno=1))
 
@@ -199,7 +190,7 @@ class _Operand:
             for _ in template.root_render_func(context):
                 pass
             result = context.vars["result"]
-            if isinstance(result, Undefined):
+            if isinstance(result, jinja2.Undefined):
                 str(result)  # raises
             return _check_value_size(result)
         except Exception as fault:  # noqa: BLE001  # whatever a user's arithmetic raises is the user's to see
@@ -222,7 +213,7 @@ class Expression:
         self.names: frozenset[str] = frozenset()
         self.is_constant = not is_template(text)
         self._parts: tuple[str | _Operand, ...] = (text,)  # what a text without statements is made of
-        self._template: Template | None = None  # a text with statements
+        self._template: jinja2.Template | None = None  # a text with statements
         if not self.is_constant:
             self._compile()
 
@@ -249,7 +240,7 @@ class Expression:
                 )
             else:
                 self._template = environment.from_string(tree)
-        except TemplateSyntaxError as fault:
+        except jinja2.TemplateSyntaxError as fault:
             raise _syntax_fault(fault) from None
         except Fault:
             raise
@@ -339,7 +330,7 @@ _UNCLOSED = ("end of template", "got '{'")
 _TOKENS = (("'end of print statement'", "'}}'"), ("'end of statement block'", "'%}'"))  # Jinja's names of what is typed
 
 
-def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
+def _syntax_fault(fault: jinja2.TemplateSyntaxError) -> Fault:
     source = str(fault.source or "")
     if (single := _ONE_BRACE.search(source)) is not None:
         closed = "this expression is closed by one '}' instead of two"
@@ -357,7 +348,7 @@ def _syntax_fault(fault: TemplateSyntaxError) -> Fault:
     return Fault(syntax_message, hint=_syntax_hint(fault), offset=offset)
 
 
-def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
+def _syntax_hint(fault: jinja2.TemplateSyntaxError) -> str | None:
     message = str(fault.message)
     if "unknown tag" in message and (word := message.split("'")[1]).isidentifier():
         return f"write {{{{ {word} }}}} for its value, or a literal '{{%' as {{{{ '{{%' }}}}"
@@ -374,10 +365,10 @@ def _syntax_hint(fault: TemplateSyntaxError) -> str | None:
 def _evaluation_fault(fault: Exception, text: str) -> Fault:
     if isinstance(fault, Fault):
         return fault
-    unset = re.search(r"has no attribute '(\w+)'", str(fault)) if isinstance(fault, UndefinedError) else None
+    unset = re.search(r"has no attribute '(\w+)'", str(fault)) if isinstance(fault, jinja2.UndefinedError) else None
     if unset and re.search(rf"\bsite\s*\.\s*{unset[1]}\b", text):
         hint = f"write `{unset[1]}:` below the site, in its sites file"
         return Fault(f"{show_value(text)}: the site does not set '{unset[1]}'", hint=hint)
-    if isinstance(fault, UndefinedError | SecurityError):
+    if isinstance(fault, jinja2.UndefinedError | SecurityError):
         return Fault(f"{show_value(text)}: {escape_nonprinting(str(fault))[:200]}")
     return Fault(f"{show_value(text)} cannot be computed: {escape_nonprinting(str(fault))[:200]}")

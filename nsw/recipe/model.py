@@ -8,43 +8,8 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from nsw.recipe.fields import (
-    FREE,
-    AmountOrTemplate,
-    CanaryRule,
-    Command,
-    Count,
-    CountOrTemplate,
-    Duration,
-    DurationOrTemplate,
-    EnvironmentTemplates,
-    Filled,
-    Flag,
-    FlagOrTemplate,
-    Least,
-    Line,
-    Margin,
-    Model,
-    Name,
-    Number,
-    NumberOrTemplate,
-    Parsed,
-    Pattern,
-    Percent,
-    Real,
-    Regex,
-    Sha256,
-    SizeOrTemplate,
-    Template,
-    Text,
-    ToleranceRule,
-    Variable,
-    empty_as_map,
-    one_of,
-    or_template,
-    parse_flag,
-    parse_positive,
-)
+from nsw.recipe import fields
+from nsw.recipe.fields import FREE, Count, CountOrTemplate, Filled, Flag, Line, Model, Name, Number, Template, Text
 from nsw.recipe.launcher_names import LAUNCHERS, launchers
 from nsw.recipe.matrix import Matrix
 from nsw.recipe.passes import Pass, PassEntry
@@ -54,12 +19,12 @@ MEASURED = ("copies", "collectives")
 
 
 def _parse_bytes(value: object) -> Any:
-    return value if value in MEASURED else or_template(partial(parse_positive), value)
+    return value if value in MEASURED else fields.or_template(partial(fields.parse_positive), value)
 
 
 Bytes = Annotated[
     float | str,
-    Parsed(
+    fields.Parsed(
         _parse_bytes,
         {"anyOf": [{"enum": list(MEASURED)}, {"type": "number", "exclusiveMinimum": 0}, {"type": "string"}]},
     ),
@@ -82,7 +47,7 @@ class ModelLink(Model):
 class PerformanceModel(Model):
     """An iteration on one GPU computes and moves data; its effective rates make a roofline."""
 
-    flop: AmountOrTemplate = Field(description="Floating-point operations of an iteration on one GPU.")
+    flop: fields.AmountOrTemplate = Field(description="Floating-point operations of an iteration on one GPU.")
     ranges: list[Filled] = Field(min_length=1, description="NVTX ranges that compute, timed by the GPU's work.")
     links: dict[Name, ModelLink] = Field(default={}, description="What moves, by a name such as pci or mpi.")
     iteration: Filled | None = Field(
@@ -158,7 +123,9 @@ class Lock(Model):
 
 
 Inside: TypeAlias = Literal["inside", "outside"]
-LauncherName: TypeAlias = Annotated[str, Parsed(one_of(launchers), {"type": "string", "enum": [*LAUNCHERS]})]
+LauncherName: TypeAlias = Annotated[
+    str, fields.Parsed(fields.one_of(launchers), {"type": "string", "enum": [*LAUNCHERS]})
+]
 
 
 class Launcher(Model):
@@ -208,10 +175,10 @@ class Build(Model):
 
     command: Template = Field(description="One line of shell, run in the folder of the application's files.")
     where: Literal["login", "job"] = Field(default="job", description="On the login node, or in a job of its own.")
-    time: Duration = Field(
+    time: fields.Duration = Field(
         default=3600, description="Longest time that it may take.", json_schema_extra={"default": "1h"}
     )
-    gpus: NumberOrTemplate = Field(default=0, description="GPUs of its job.")
+    gpus: fields.NumberOrTemplate = Field(default=0, description="GPUs of its job.")
 
 
 class Container(Model):
@@ -228,7 +195,7 @@ class Container(Model):
         description="Folders to mount: SOURCE, SOURCE:TARGET or SOURCE:TARGET:ro. $NAME is a variable of the job. The"
         " run's folder, app.files and a profiler from outside are mounted in any case.",
     )
-    env: dict[Variable, Template] = Field(
+    env: dict[fields.Variable, Template] = Field(
         default={}, description="Variables that have another value inside; those of app.env are known inside anyway."
     )
     gpus: Flag = Field(
@@ -247,7 +214,7 @@ class Container(Model):
 class Figure(Model):
     """A number that the application prints of itself."""
 
-    regex: Regex = Field(
+    regex: fields.Regex = Field(
         description="Searched in what the run prints on stdout, all ranks together; not in stderr (`2>&1`) nor in files"
         " (`&& cat train.log`). Regular expression of Python's `re` with one group, the number (1,234.5 and 1.2e+03"
         " are such); capitals count, unless it begins with (?i). Single quotes keep its backslashes. A carriage return"
@@ -272,7 +239,7 @@ class Figure(Model):
 class App(Model):
     """The application."""
 
-    command: Command = Field(
+    command: fields.Command = Field(
         description="What is run: one line of shell, or a list of arguments. Jinja: {{ parameter }}. A line with a pipe"
         " fails when any of its parts does (bash with pipefail)."
     )
@@ -287,7 +254,7 @@ class App(Model):
         description="Lines of shell before the command and its build, after the site's modules, such as source"
         " ~/venv/bin/activate. A job runs them once, for all its cases: without {{ }}.",
     )
-    env: EnvironmentTemplates = Field(
+    env: fields.EnvironmentTemplates = Field(
         default={},
         description="Environment variables. A value is secret where the name says so (TOKEN, PASSWORD, API_KEY, ...),"
         " where it has a secret in it (a URL with a password or signature, a connection string, a webhook),"
@@ -311,20 +278,20 @@ class Resources(Model):
     """What one run needs. Each value may be an expression over the parameters."""
 
     nodes: CountOrTemplate = Field(default=1, description="Nodes.")
-    gpus: NumberOrTemplate | None = Field(
+    gpus: fields.NumberOrTemplate | None = Field(
         default=None, description="GPUs of all nodes together; by default one on each node."
     )
     cpus_per_task: CountOrTemplate | None = Field(default=None, description="CPU cores a process.")
     tasks_per_node: CountOrTemplate | None = Field(
         default=None, description="Processes a node; by default the launcher's processes divided by the nodes."
     )
-    memory: SizeOrTemplate | None = Field(default=None, description="Memory a node, such as 32G.")
-    time: Annotated[DurationOrTemplate, FREE] = Field(
+    memory: fields.SizeOrTemplate | None = Field(default=None, description="Memory a node, such as 32G.")
+    time: Annotated[fields.DurationOrTemplate, FREE] = Field(
         default=600,
         description="Walltime of one run, such as 10m, 1h30m or 01:30:00.",
         json_schema_extra={"default": "10m"},
     )
-    exclusive: FlagOrTemplate = Field(default=False, description="Whether the nodes are shared with nobody.")
+    exclusive: fields.FlagOrTemplate = Field(default=False, description="Whether the nodes are shared with nobody.")
     queue: Line | None = Field(default=None, description="Queue, instead of the site's.")
     partition: Line | None = Field(default=None, description="Partition, instead of the site's.")
     account: Line | None = Field(default=None, description="Account or project, instead of the site's.")
@@ -356,7 +323,7 @@ class Scaling(Model):
 class Hotspots(Model):
     """Which kernels cost most."""
 
-    cover: Percent = Field(
+    cover: fields.Percent = Field(
         default=0.9,
         description="Share of the GPU time that the listed kernels make.",
         json_schema_extra={"default": "90%"},
@@ -387,7 +354,7 @@ class Steps(Model):
 class FlopsPerStep(Model):
     """Floating-point operations that a step of the program needs, from which model FLOP/s and MFU follow."""
 
-    value: AmountOrTemplate = Field(
+    value: fields.AmountOrTemplate = Field(
         description="FLOP of a step on all GPUs together, a number or a formula: of a transformer 6 * parameters *"
         " tokens of a step."
     )
@@ -403,12 +370,12 @@ class Report(Model):
     hotspots: Hotspots = Field(default=Hotspots(), description="The most expensive kernels.")
     compare: Compare | None = Field(default=None, description="Variants against each other.")
     steps: Steps = Field(default=Steps(), description="The program's iterations, by which timelines have phases.")
-    classes: dict[Text, Pattern] = Field(
+    classes: dict[Text, fields.Pattern] = Field(
         default={},
         description="Classes of kernels in which GPU time is counted, before nsw's own: a name, and a pattern that the"
         " kernel's name holds.",
     )
-    gate: dict[Filled, ToleranceRule] = Field(
+    gate: dict[Filled, fields.ToleranceRule] = Field(
         default={},
         description="How much figures may change for `nsw gate`: a figure, and -2% (it may fall by 2 % at most) or +2%"
         " (rise), with ' or undecided' behind it where what cannot be told passes.",
@@ -427,26 +394,26 @@ _LIMITS = {"regex": ("never",), "figure": ("at_least", "near", "within"), "file"
 class Check(Model):
     """What must hold of a run beside exit status 0: one of regex, figure, file and command, with its limits."""
 
-    regex: Pattern | None = Field(
+    regex: fields.Pattern | None = Field(
         default=None,
         description="Must match in what the program prints, on stdout or stderr: Python's `re`, capitals count unless"
         " it begins with (?i); single quotes keep its backslashes.",
     )
     never: Flag | None = Field(default=None, description="Of a regex: whether it must match nowhere.")
     figure: Filled | None = Field(default=None, description="A figure of app.figures.")
-    near: Real | None = Field(
+    near: fields.Real | None = Field(
         default=None,
         description="The value that the figure has here; it differs by at most `within`. Checked where no profiler"
         " slows the program.",
     )
-    within: Margin | None = Field(
+    within: fields.Margin | None = Field(
         default=None, description="How far it may be from `near`: 5% both ways, -5% below alone, +5% above alone."
     )
-    at_least: Least | None = Field(
+    at_least: fields.Least | None = Field(
         default=None, description="The least that the figure may be, or the least size of the file, such as 1M."
     )
     file: Filled | None = Field(default=None, description="A file that the run must leave, relative to its folder.")
-    sha256: Sha256 | None = Field(default=None, description="The file's SHA-256, as `sha256sum` prints it.")
+    sha256: fields.Sha256 | None = Field(default=None, description="The file's SHA-256, as `sha256sum` prints it.")
     command: Filled | None = Field(
         default=None,
         description="One line of shell, run in the run's folder in the job after the program, once, outside of"
@@ -492,7 +459,7 @@ class Interleave(Model):
 
 def _parse_interleave(value: object) -> Any:
     """`interleave: true` is short for `interleave: {}`, and false for none."""
-    return value if isinstance(value, dict | None) else {} if parse_flag(value) else None
+    return value if isinstance(value, dict | None) else {} if fields.parse_flag(value) else None
 
 
 class Recipe(Model):
@@ -502,7 +469,7 @@ class Recipe(Model):
     name: Annotated[Name, FREE] = Field(description="Name of the recipe; campaigns are named after it.")
     description: Annotated[Text, FREE] = Field(default="", description="One line for people.")
     app: App = Field(description="The application.")
-    matrix: Annotated[Matrix, BeforeValidator(empty_as_map), FREE] = Field(
+    matrix: Annotated[Matrix, BeforeValidator(fields.empty_as_map), FREE] = Field(
         default_factory=Matrix, description="Parameters and their values; every combination is a case."
     )
     repeats: Count = Field(
@@ -546,7 +513,7 @@ class Recipe(Model):
         description="Of how many ranks of a run the reports may be missing or lack records: then it is no error.",
     )
     report: Annotated[Report, FREE] = Field(default=Report(), description="What to report.")
-    canary: Annotated[CanaryRule | None, FREE] = Field(
+    canary: Annotated[fields.CanaryRule | None, FREE] = Field(
         default=None,
         description="Whether the first run goes ahead alone: on, off, runs above N; by default the site's value.",
     )
@@ -555,7 +522,7 @@ class Recipe(Model):
         description="After this many failed runs nothing new is submitted, and waiting runs are withdrawn until"
         " `nsw resume`; by default the site's value.",
     )
-    notify: Annotated[Command | None, FREE] = Field(
+    notify: Annotated[fields.Command | None, FREE] = Field(
         default=None,
         description="A command that is run where nsw runs, in the campaign's folder, once the campaign is over: words,"
         " or a line of shell. It"

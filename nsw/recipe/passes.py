@@ -8,25 +8,8 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self, TypeAlias, Ty
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from nsw.recipe.fields import (
-    FREE,
-    Count,
-    Duration,
-    DurationOrTemplate,
-    Filled,
-    Frequency,
-    KernelName,
-    KernelRegex,
-    Model,
-    Name,
-    Number,
-    Parsed,
-    Percent,
-    Ranks,
-    Template,
-    empty_as_map,
-    one_of,
-)
+from nsw.recipe import fields
+from nsw.recipe.fields import Count, Duration, Filled, KernelRegex, Model, Name, Number, Parsed, Ranks, empty_as_map
 from nsw.recipe.units import Fault, show_value
 from nsw.resources import entry_points_of
 
@@ -94,7 +77,7 @@ class PassBase(Model):
     warmup: Number | None = Field(
         default=None, description="Warm-up runs of this pass; by default the recipe's, and none for counters."
     )
-    time: Annotated[DurationOrTemplate | None, FREE] = Field(
+    time: Annotated[fields.DurationOrTemplate | None, fields.FREE] = Field(
         default=None, description="Walltime of a run of this pass, instead of resources.time."
     )
 
@@ -133,13 +116,15 @@ def drawn_ranks(share: str, total: int, recipe: str) -> list[int]:
 def profiler(kind: Kind, *before: str) -> Parsed:
     """The type of `tool`: what the registry of profilers holds for a kind of pass, behind the words `before`."""
     tools = [*before, *PROFILERS[kind]]
-    return Parsed(one_of(lambda: (*before, *profiler_modules(kind))), {"type": "string", "enum": tools})
+    return Parsed(fields.one_of(lambda: (*before, *profiler_modules(kind))), {"type": "string", "enum": tools})
 
 
 class ProfiledPass(PassBase):
     """The keys of every pass that has a profiler."""
 
-    options: list[Template] = Field(default=[], description="More arguments for the profiler, passed on as they are.")
+    options: list[fields.Template] = Field(
+        default=[], description="More arguments for the profiler, passed on as they are."
+    )
     ranks: Ranks = Field(default="all", description=RANKS)
 
 
@@ -153,12 +138,14 @@ NCCL = "nccl"  # kernels of NCCL wait for those of other GPUs, and one that is r
 class Kernels(Model):
     """Which kernels are measured: by name, by their share of the GPU time, or by share among those named."""
 
-    cover: Percent | None = Field(
+    cover: fields.Percent | None = Field(
         default=None, description="The kernels that together make this share of the GPU time, most expensive first."
     )
     top: Count | None = Field(default=None, description="So many of the most expensive kernels.")
     at_most: Count | None = Field(default=None, description="No more kernels than this, whatever share they cover.")
-    names: list[KernelName] | None = Field(default=None, min_length=1, description="These kernels, by function name.")
+    names: list[fields.KernelName] | None = Field(
+        default=None, min_length=1, description="These kernels, by function name."
+    )
     regex: KernelRegex | None = Field(
         default=None,
         description="Kernels in whose function name this regular expression is found; capitals count, and single"
@@ -444,7 +431,7 @@ class TimelinePass(ProfiledPass):
     duration: Duration | None = Field(
         default=None, alias="for", description="Record no longer than this (nsys); the program runs on."
     )
-    gpu_metrics: Frequency | None = Field(
+    gpu_metrics: fields.Frequency | None = Field(
         default=None,
         description="How often nsys samples how busy the parts of each GPU are (SMs, tensor cores, DRAM, PCIe, NVLink),"
         " such as 10kHz; not by default. It needs permission to read the GPU's counters, which one program at a time"

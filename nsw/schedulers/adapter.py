@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import shlex
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from nsw.errors import CommandResult, Diagnostic, NswError, RefusedError, UsageError
+from nsw.errors import CommandResult, Diagnostic, RefusedError, UsageError
 from nsw.recipe.units import Fault, format_duration, parse_duration
 from nsw.resources import csv_rows
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission, spans
@@ -23,9 +23,9 @@ from nsw.schedulers.model import Answer, Capabilities, Native, Phase, Submission
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from nsw.plan.model import Job
+    from nsw.plan.model import Job, Resources
     from nsw.recipe.load import LoadedRecipe
-    from nsw.recipe.model import Resources
+    from nsw.recipe.model import Resources as RecipeResources
     from nsw.site.load import LoadedSite
     from nsw.site.model import Site
 
@@ -188,6 +188,26 @@ def refused_option(option: str, reason: str, hint: str | None = None) -> Refused
         hint: What to do.
     """
     return RefusedError(f"resources.extra cannot hold {option}: {reason}", key="extra", hint=hint)
+
+
+def gpus_per_node(needs: Resources, reason: str, way_out: str = "") -> int:
+    """The GPUs of each node of a job, for a batch system that asks for them so.
+
+    Args:
+        needs: What the job asks for.
+        reason: Why they must be the same on each node.
+        way_out: What may be done instead.
+
+    Raises:
+        RefusedError: The nodes cannot have the same number.
+    """
+    if needs.gpus % needs.nodes:
+        raise RefusedError(
+            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, {reason}",
+            key="gpus",
+            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}{way_out}",
+        )
+    return needs.gpus // needs.nodes
 
 
 def directive_value(option: str, value: str, plain: str, reader: str) -> str:
@@ -367,8 +387,12 @@ class Scripts(Required):
         if "\n" in line or "\r" in line:
             raise UsageError(f"resources.extra: a line cannot hold a line break: {line!r}")
         text = line if line.startswith("#") else f"{self.marker} {line}"
-        if self.after_marker(text) is not None and (option := self.unwanted(text)):
-            raise refused_option(*option)
+        try:
+            if self.after_marker(text) is not None and (option := self.unwanted(text)):
+                raise refused_option(*option)
+        except RefusedError as fault:
+            fault.line = line
+            raise
         return text
 
 
@@ -643,30 +667,6 @@ def foreign_lines(adapter: Adapter, loaded: LoadedRecipe, loaded_site: LoadedSit
     return warnings
 
 
-def refused_line(adapter: Adapter, job: Job, scratch: str, refusal: RefusedError) -> str | None:
-    """The line of `extra` that a refusal of `directives` is about; None where no single line is.
-
-    Args:
-        adapter: The batch system.
-        job: The job whose directives were refused.
-        scratch: The campaign's folder on the site.
-        refusal: The refusal.
-    """
-
-    def is_refused(extra: tuple[str, ...]) -> bool:
-        try:
-            adapter.directives(replace(job, resources=replace(job.resources, extra=extra)), scratch)
-        except RefusedError as fault:
-            return fault.message == refusal.message
-        except NswError:
-            pass
-        return False
-
-    if refusal.key != "extra" or is_refused(()):
-        return None
-    return next((line for line in job.resources.extra if is_refused((line,))), None)
-
-
 def place_of_line(
     loaded: LoadedRecipe, loaded_site: LoadedSite, line: str
 ) -> tuple[LoadedRecipe | LoadedSite, tuple[str | int, ...]] | None:
@@ -685,7 +685,7 @@ def place_of_line(
 
 def _resource_documents(
     loaded: LoadedRecipe, loaded_site: LoadedSite
-) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], Resources | Site]]:
+) -> Iterator[tuple[LoadedRecipe | LoadedSite, tuple[str, ...], RecipeResources | Site]]:
     """The documents that ask for resources, each with the path of the values and the values."""
     yield loaded, ("resources",), loaded.recipe.resources
     yield loaded_site, ("sites", loaded_site.site.name), loaded_site.site

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 import shlex
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nsw.errors import CommandError, CommandResult, NswError, RefusedError, UnreachableError
 from nsw.recipe.units import format_duration
@@ -45,6 +45,18 @@ class Limits:
     in_flight: int = 20
     array: int = 1000
     lost_after_s: float = 120.0
+
+
+def runner_of(adapter: Adapter, transport: Transport, **options: Any) -> Runner:
+    """What runs a scheduler's commands, free of the user's variables; `options` are further ones of `Runner`."""
+    return Runner(
+        transport,
+        transient=adapter.transient,
+        plain=adapter.plain,
+        without=adapter.cleared_variables,
+        keep=adapter.kept_variables,
+        **options,
+    )
 
 
 class Throttles:
@@ -130,6 +142,7 @@ def split_evenly(wants: Mapping[str, int], total: int) -> dict[str, int]:
     return shares_by_name
 
 
+@dataclass(eq=False)
 class BatchScheduler:
     """A batch system over a transport.
 
@@ -150,48 +163,30 @@ class BatchScheduler:
     batches = True
     shares_machine = False
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        transport: Transport,
-        scratch: str,
-        campaign: str,
-        limits: Limits,
-        *,
-        fence: Fence | None = None,
-        has_folder: bool = False,
-        say: Callable[[str], object] = lambda _text: None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], object] = time.sleep,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
+    adapter: Adapter
+    transport: Transport
+    scratch: str
+    campaign: str
+    limits: Limits
+    _: KW_ONLY
+    fence: Fence | None = None
+    has_folder: bool = False
+    say: Callable[[str], object] = lambda _text: None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], object] = time.sleep
+    draw: Callable[[], float] = random.random
+
+    def __post_init__(self) -> None:
         self.after: Callable[[str], tuple[str, ...]] = lambda _job: ()
-        self._adapter = adapter
-        self.can = adapter.capabilities
-        self._transport = transport
-        self._scratch = scratch
-        self._jobs = f"{scratch}/{JOBS}"
-        self._has_folder = has_folder
-        self._campaign = campaign
-        self._comment = f"nsw:{campaign}"
-        self._limits = limits
-        self._fence = fence
-        self._say = say
-        self._clock = clock
-        self._sleep = sleep
-        self._runner = Runner(
-            transport,
-            transient=adapter.transient,
-            plain=adapter.plain,
-            without=adapter.cleared_variables,
-            keep=adapter.kept_variables,
-            fence=fence,
-            sleep=sleep,
-            draw=draw,
+        self.can = self.adapter.capabilities
+        self._jobs = f"{self.scratch}/{JOBS}"
+        self._comment = f"nsw:{self.campaign}"
+        self._runner = runner_of(self.adapter, self.transport, fence=self.fence, sleep=self.sleep, draw=self.draw)
+        self._pace = Pace(self.clock, self.draw)
+        self._polling = Polling(
+            self.adapter, self._runner, self._pace, self.transport, self._jobs, self.say, self.limits.lost_after_s
         )
-        self._pace = Pace(clock, draw)
-        self._polling = Polling(adapter, self._runner, self._pace, transport, self._jobs, say, limits.lost_after_s)
-        self._throttles = Throttles(limits.in_flight, self._throttle_array)
+        self._throttles = Throttles(self.limits.in_flight, self._throttle_array)
         self._array_limit: int | None = None  # learnt from a refusal for want of room
         self._full_until = 0.0
         self._failed_in_a_row = 0  # remote commands of which no submission came through, by faults of the moment
@@ -204,7 +199,7 @@ class BatchScheduler:
     def for_adapter(self, adapter: Adapter, limits: Limits) -> BatchScheduler:
         """Another batch system of the same campaign, reached the same way."""
         return BatchScheduler(
-            adapter, self._transport, self._scratch, self._campaign, limits, fence=self._fence, say=self._say
+            adapter, self.transport, self.scratch, self.campaign, limits, fence=self.fence, say=self.say
         )
 
     # --- what the loop asks -----------------------------------------------------------------------------
@@ -220,7 +215,7 @@ class BatchScheduler:
         """
         if not self.can.arrays:
             return 1
-        limit = self._limits.array
+        limit = self.limits.array
         if (longest := self._polling.facts.longest_array) is not None:
             limit = min(limit, longest)
         if not self._can_throttle():
@@ -230,7 +225,7 @@ class BatchScheduler:
     def room(self, in_flight: Sequence[Submission]) -> int:
         """How many tasks may be submitted now: an array with throttled arrays, else what may still run."""
         limit = self._throttles.limit
-        if len(in_flight) >= limit or self._clock() < self._full_until:
+        if len(in_flight) >= limit or self.clock() < self._full_until:
             return 0
         if self.can.arrays and self._can_throttle():
             return self.most_tasks()
@@ -238,14 +233,14 @@ class BatchScheduler:
 
     def submit(self, submissions: Sequence[Submission]) -> list[Outcome]:
         """Submit in one remote command. Nothing is submitted twice: a submission in doubt is looked up by its name."""
-        if not self._has_folder:  # without it Slurm ends jobs before they begin, with no output
-            self._transport.make_folders([self._jobs])
-            self._has_folder = True
+        if not self.has_folder:  # without it Slurm ends jobs before they begin, with no output
+            self.transport.make_folders([self._jobs])
+            self.has_folder = True
         throttled = self._can_throttle()
         shares = [self._throttles.free_slots_for(len(s.tasks)) if throttled else None for s in submissions]
         commands = [self._submit_command(s, share) for s, share in zip(submissions, shares, strict=True)]
         patience = _SUBMIT_S + _EACH_S * len(commands)
-        results = self._runner.run_many(commands, timeout=patience, counted=self._adapter.submit, changes=True)
+        results = self._runner.run_many(commands, timeout=patience, counted=self.adapter.submit, changes=True)
         outcomes = [
             self._submit_outcome(submission, share, result)
             for submission, share, result in zip(submissions, shares, results, strict=True)
@@ -256,22 +251,21 @@ class BatchScheduler:
         try:
             native_ids = self._look_up_by_name([s for s in submissions if s.name in refused]) if refused else {}
         except UnreachableError as fault:
-            doubts = {
-                name: Doubt(fault.message, short_reason=refused_fault.message)
-                for name, refused_fault in refused.items()
+            instead = {
+                name: Outcome(doubt=Doubt(fault.message, short_reason=refusal.message))
+                for name, refusal in refused.items()
             }
-            instead = {name: Outcome(doubt=doubt) for name, doubt in doubts.items()}
         else:
             instead = {name: Outcome(native=native) for name, native in native_ids.items()}
         return [instead.get(s.name, outcome) for s, outcome in zip(submissions, outcomes, strict=True)]
 
     def _submit_command(self, submission: Submission, share: int | None) -> list[str]:
-        script = self._transport.show(submission.script, f"{self._scratch}/scripts/{submission.script.name}")
-        argv = self._adapter.submit_command(
+        script = self.transport.show(submission.script, f"{self.scratch}/scripts/{submission.script.name}")
+        argv = self.adapter.submit_command(
             Request(
                 submission,
                 script=script,
-                log=self._log_path(submission.name),
+                log=f"{self._jobs}/{submission.name}",
                 comment=self._comment,
                 throttle=share,
                 after=self.after(submission.job),
@@ -283,7 +277,7 @@ class BatchScheduler:
         return argv
 
     def _submit_outcome(self, submission: Submission, share: int | None, result: CommandResult) -> Outcome:
-        job = self._adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
+        job = self.adapter.parse_submitted(result) if result.returncode == 0 and not result.timed_out else None
         if job is None:
             return self._failed_submission(submission, result)
         native = Native.of_submission(submission, job, self.can.first_index)
@@ -306,12 +300,12 @@ class BatchScheduler:
             missing = [s for s in submissions if s.name not in native_ids]
             if not missing:
                 break
-            self._sleep(pause)
+            self.sleep(pause)
             native_ids |= self._look_up_by_name(missing)
         return native_ids
 
     def _look_up_by_name(self, submissions: Sequence[Submission]) -> dict[str, str]:
-        lines = self._polling.find([self._watched_job(s) for s in submissions], _FIND_MINUTES)
+        lines = self._polling.find([self._polling.watched_job(s) for s in submissions], _FIND_MINUTES)
         native_ids: dict[str, str] = {}
         for submission in submissions:
             jobs = {line.job for line in lines if line.name == submission.name}
@@ -323,7 +317,7 @@ class BatchScheduler:
     def job_of(self, submission: Submission, task: int) -> str | None:
         """What the system calls a task, as the job's own script writes it down; None without an id."""
         native = Native.parse(submission.native_id)
-        return None if native is None else self._adapter.job_of(native, task)
+        return None if native is None else self.adapter.job_of(native, task)
 
     def follow(self, submission: Submission, task: int, job: str) -> None:
         """Poll this job for a task from now on, in place of the submitted one: the run's claim names it.
@@ -333,25 +327,20 @@ class BatchScheduler:
             task: The task.
             job: The id that the job's script wrote into the claim.
         """
-        self._polling.follow(submission.name, task, *self._adapter.parse_job(job))
+        self._polling.follow(submission.name, task, *self.adapter.parse_job(job))
 
     def due(self) -> bool:
         """Whether the interval is over."""
-        return self._clock() >= self._pace.next
+        return self.clock() >= self._pace.next
 
-    def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """Poll all submissions with one command, then share the throttle among the arrays anew."""
+    def poll(self, submissions: Sequence[Submission], *, rebalance: bool = True) -> dict[str, dict[int, Answer]]:
+        """Poll all submissions with one command, then share the throttle among the arrays anew, unless only to look."""
         answers = self._polling.poll(submissions)
         if answers is None:
-            return _unknown_answers(submissions)
-        if self.can.throttle:
+            return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
+        if rebalance and self.can.throttle:
             self._throttles.rebalance(submissions, answers)
         return answers
-
-    def poll_without_throttling(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-        """Poll all submissions, and change no throttle."""
-        answers = self._polling.poll(submissions)
-        return _unknown_answers(submissions) if answers is None else answers
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Cancel the jobs of these submissions in one command, and other jobs of their names.
@@ -360,32 +349,32 @@ class BatchScheduler:
             CommandError: It failed.
             UnreachableError: The system gave no answer.
         """
-        argv = self._adapter.cancel_command(self._filter_own_jobs(self._jobs_of(submissions)))
+        argv = self.adapter.cancel_command(self._filter_own_jobs(self._jobs_of(submissions)))
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
-        if not self._adapter.cancelled(result):
+        if not self.adapter.cancelled(result):
             raise self._command_error(result, "jobs could not be cancelled")
         if self.can.slow_cancel_s >= _WORTH_SAYING_S and not self._said_slow:
             self._said_slow = True
             upto = format_duration(int(self.can.slow_cancel_s))
-            self._say(f"{self._adapter.name} may take {upto} to end cancelled jobs; nsw does not wait for that")
+            self.say(f"{self.adapter.name} may take {upto} to end cancelled jobs; nsw does not wait for that")
         self._pace.reset()
 
     def limit(self, running: int) -> None:
         """Let so many tasks run at the same time from now on; throttles of arrays change with the next poll."""
-        if running and (argv := self._adapter.limit_command(self._jobs, running)) is not None:
+        if running and (argv := self.adapter.limit_command(self._jobs, running)) is not None:
             self._limit_reductions(argv, running)
-            running = max(running, self._limits.in_flight)  # all are handed over: they keep to it without nsw
+            running = max(running, self.limits.in_flight)  # all are handed over: they keep to it without nsw
         if running != self._throttles.limit:
             self._throttles.limit = running
             self._pace.now()
 
     def _limit_reductions(self, argv: Sequence[str], running: int) -> None:
         """Write the limit to the site once; after a failure the next poll tries again."""
-        if running == self._limited_to or (self._limited_to is None and self._clock() < self._limit_again):
+        if running == self._limited_to or (self._limited_to is None and self.clock() < self._limit_again):
             return
-        self._limited_to, self._limit_again = None, self._clock() + FIRST_S
+        self._limited_to, self._limit_again = None, self.clock() + FIRST_S
         if self._runner.run(argv, timeout=60, changes=True).returncode == 0:
             self._limited_to = running
 
@@ -398,26 +387,26 @@ class BatchScheduler:
         """
         if not self.can.hold:
             return
-        argv = self._adapter.hold_command(self._filter_own_jobs(self._jobs_of(submissions)), hold=hold)
+        argv = self.adapter.hold_command(self._filter_own_jobs(self._jobs_of(submissions)), hold=hold)
         if argv is None:
             return
         result = self._runner.run(argv, timeout=120, retry=PATIENT, changes=True)
-        if not self._adapter.is_hold_accepted(result):
+        if not self.adapter.is_hold_accepted(result):
             raise self._command_error(result, f"jobs could not be {'held' if hold else 'released'}")
         self._pace.reset()
 
     def wait(self, seconds: float) -> None:
         """Sleep until the next poll is due, at most so many seconds."""
-        left = self._pace.next - self._clock()
+        left = self._pace.next - self.clock()
         idle = left <= 0 and self._pace.next == self._waited_for  # it is time, and there was nothing to ask
         self._waited_for = self._pace.next
-        self._sleep(seconds if idle else max(0.01, min(seconds, left)))
+        self.sleep(seconds if idle else max(0.01, min(seconds, left)))
 
     # --- whose a job is ---------------------------------------------------------------------------------
 
     def _jobs_of(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs of these submissions: a name that was submitted twice has several."""
-        own_jobs = map(self._watched_job, submissions)
+        own_jobs = map(self._polling.watched_job, submissions)
         return list(
             dict.fromkeys(
                 [*own_jobs, *self._polling.followed_jobs(submissions), *self._polling.duplicate_jobs(submissions)]
@@ -435,13 +424,13 @@ class BatchScheduler:
             UnreachableError: The system gave no answer.
         """
         submitted = [job for job in watched if job.native is not None]
-        command = self._adapter.owners_command(submitted) if submitted else None
+        command = self.adapter.owners_command(submitted) if submitted else None
         if command is None:
             return list(watched)
         result = self._runner.run(command, timeout=120, retry=PATIENT)
-        lines = self._adapter.parse_queue(result)
+        lines = self.adapter.parse_queue(result)
         if lines is None:
-            message = f"{self._adapter.queue} could not list the jobs to be changed, and nsw changed none"
+            message = f"{self.adapter.queue} could not list the jobs to be changed, and nsw changed none"
             raise self._command_error(result, message)
         listed = {line.job: line for line in lines}
         own_jobs = []
@@ -454,21 +443,21 @@ class BatchScheduler:
             elif line.job not in self._reused_ids:
                 self._reused_ids.add(line.job)
                 owner_text = f" of {line.owner}" if line.owner else ""
-                self._say(
+                self.say(
                     f"id {line.job} is now job {line.name}{owner_text}, and no longer this campaign's:"
-                    f" {self._adapter.name} gave the id out again, and nsw leaves that job alone"
+                    f" {self.adapter.name} gave the id out again, and nsw leaves that job alone"
                 )
         return own_jobs
 
     def _command_error(self, result: CommandResult, subject: str) -> NswError:
         """The error of a command that changed nothing; UnreachableError where the scheduler may answer later."""
         error = CommandError(result, subject=subject)
-        return UnreachableError(error.message) if self._adapter.transient(result) else error
+        return UnreachableError(error.message) if self.adapter.transient(result) else error
 
     @cached_property
     def _user_name(self) -> str:
         """The user's name on the site."""
-        result = self._transport.run(["id", "-un"], timeout=60)
+        result = self.transport.run(["id", "-un"], timeout=60)
         if result.returncode != 0 or result.timed_out:
             raise CommandError(result, subject="the user's name on the site could not be asked")
         return result.stdout.split()[-1]
@@ -479,14 +468,8 @@ class BatchScheduler:
         """Whether the running tasks of an array can be limited here."""
         return self.can.throttle and self._polling.facts.throttle
 
-    def _log_path(self, name: str) -> str:
-        return f"{self._jobs}/{name}"
-
-    def _watched_job(self, submission: Submission) -> Watched:
-        return Watched.of_submission(submission, self._jobs)
-
     def _failed_submission(self, submission: Submission, result: CommandResult) -> Outcome:
-        adapter = self._adapter
+        adapter = self.adapter
         if adapter.is_full(result):
             self._learn_queue_limit(len(submission.tasks), result)
             return Outcome()
@@ -502,7 +485,7 @@ class BatchScheduler:
     def _describe_failure(self, result: CommandResult) -> str:
         """`exit status 1; Unable to contact slurm controller`, in one line."""
         ending = "timed out" if result.timed_out else f"exit status {result.returncode}"
-        return "; ".join(["it was killed" if result.killed else ending, *self._adapter.complaints(result)])
+        return "; ".join(["it was killed" if result.killed else ending, *self.adapter.complaints(result)])
 
     def _slow_down_after_faults(self, outcomes: Sequence[Outcome], results: Sequence[CommandResult]) -> None:
         """Submit less often after repeated temporary failures, and warn once."""
@@ -514,10 +497,10 @@ class BatchScheduler:
             return
         if self._failed_in_a_row == _IN_A_ROW:
             failure = self._describe_failure(results[-1])
-            self._say(
-                f"{self._adapter.submit} failed {_IN_A_ROW} times in a row ({failure}); nsw keeps trying, once a minute"
+            self.say(
+                f"{self.adapter.submit} failed {_IN_A_ROW} times in a row ({failure}); nsw keeps trying, once a minute"
             )
-        self._full_until = self._clock() + MOST_S
+        self._full_until = self.clock() + MOST_S
 
     def _learn_queue_limit(self, tasks: int, result: CommandResult) -> None:
         """Record that the queue is full: submit smaller arrays next, or pause if one task was too much."""
@@ -525,21 +508,17 @@ class BatchScheduler:
             self._array_limit = tasks // 2
             return
         if not self._full_until:
-            complaints = "; ".join(self._adapter.complaints(result))
-            self._say(f"the queue accepts no more of your jobs for now ({complaints}); nsw keeps trying")
-        self._full_until = self._clock() + MOST_S
+            complaints = "; ".join(self.adapter.complaints(result))
+            self.say(f"the queue accepts no more of your jobs for now ({complaints}); nsw keeps trying")
+        self._full_until = self.clock() + MOST_S
 
     def _throttle_array(self, name: str, native: Native, limit: int) -> bool:
         try:
-            own_jobs = self._can_throttle() and self._filter_own_jobs([Watched(name, native, self._log_path(name))])
+            own_jobs = self._can_throttle() and self._filter_own_jobs([Watched(name, native, f"{self._jobs}/{name}")])
         except (CommandError, UnreachableError):
             return False
-        argv = self._adapter.throttle_command(native, limit) if own_jobs else None
+        argv = self.adapter.throttle_command(native, limit) if own_jobs else None
         return argv is not None and self._runner.run(argv, timeout=60, changes=True).returncode == 0
-
-
-def _unknown_answers(submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]]:
-    return {s.name: dict.fromkeys(s.tasks, _UNKNOWN) for s in submissions}
 
 
 class LoginAndJobs:
@@ -656,11 +635,8 @@ class LoginAndJobs:
         answers: dict[str, dict[int, Answer]] = {}
         for location, group in parts:
             if due and location not in due:
-                answers |= {
-                    submission.name: self._last_answers[submission.name]
-                    for submission in group
-                    if submission.name in self._last_answers
-                }
+                last = self._last_answers
+                answers |= {s.name: last[s.name] for s in group if s.name in last}
             else:
                 answers |= self.parts[location].poll(group)
         self._last_answers = answers
@@ -705,7 +681,6 @@ _STALE = 3.0  # only the history still calls it alive
 _ALONE = 0.25  # its siblings are listed, and it is not
 _LOG_BYTES = 1 << 16  # that are read of what a job printed
 _TOGETHER = 400  # logs that are read in one round trip
-_UNANSWERED = Answer(Phase.UNKNOWN)
 _ID_HERE = " JOB`"  # in the reasons of adapters
 Followed = dict[tuple[str, int], Native]
 
@@ -764,6 +739,7 @@ class _Silence:
     is_reported: bool = False
 
 
+@dataclass(eq=False)
 class Polling:
     """Polls a batch system, and keeps its last answers.
 
@@ -778,23 +754,15 @@ class Polling:
             waits for what will not come is given up.
     """
 
-    def __init__(
-        self,
-        adapter: Adapter,
-        runner: Runner,
-        pace: Pace,
-        transport: Transport,
-        jobs: str,
-        say: Callable[[str], object],
-        lost_after_s: float,
-    ) -> None:
-        self._adapter = adapter
-        self._runner = runner
-        self._pace = pace
-        self._transport = transport
-        self._jobs = jobs
-        self._say = say
-        self._lost_after_s = lost_after_s
+    adapter: Adapter
+    runner: Runner
+    pace: Pace
+    transport: Transport
+    jobs: str
+    say: Callable[[str], object]
+    lost_after_s: float
+
+    def __post_init__(self) -> None:
         self._memory = _Memory()
         self._history = _Silence()
         self._followed: Followed = {}
@@ -808,13 +776,13 @@ class Polling:
         Raises:
             UnreachableError: It could not be asked.
         """
-        if not self._adapter.facts_command:
-            return Facts(history=bool(self._adapter.history))
-        result = self._runner.run(self._adapter.facts_command, timeout=120, retry=PATIENT)
+        if not self.adapter.facts_command:
+            return Facts(history=bool(self.adapter.history))
+        result = self.runner.run(self.adapter.facts_command, timeout=120, retry=PATIENT)
         if result.returncode != 0 or result.timed_out:
             raise self._unreachable_error(result, "asking the cluster for its settings")
-        self._pace.record_answer()
-        return self._adapter.parse_facts(result)
+        self.pace.record_answer()
+        return self.adapter.parse_facts(result)
 
     def _unreachable_error(self, result: CommandResult, failure: str) -> UnreachableError:
         self._record_failed_poll(result)
@@ -835,7 +803,7 @@ class Polling:
     def followed_jobs(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The jobs that are believed instead of the submissions' own."""
         return [
-            Watched(s.name, native, f"{self._jobs}/{s.name}", (task,))
+            Watched(s.name, native, f"{self.jobs}/{s.name}", (task,))
             for s in submissions
             for task in s.tasks
             if (native := self._followed.get((s.name, task)))
@@ -844,7 +812,7 @@ class Polling:
     def duplicate_jobs(self, submissions: Sequence[Submission]) -> list[Watched]:
         """The other jobs of these names that the last poll listed: of each the tasks of its submission."""
         return [
-            Watched(s.name, native, f"{self._jobs}/{s.name}", tuple(s.tasks))
+            Watched(s.name, native, f"{self.jobs}/{s.name}", tuple(s.tasks))
             for s in submissions
             for native in self._twins.get(s.name, {}).values()
         ]
@@ -855,12 +823,12 @@ class Polling:
         Raises:
             UnreachableError: One of them could not be asked.
         """
-        adapter = self._adapter
-        result = self._runner.run(adapter.queue_command(watched), timeout=120, retry=PATIENT)
+        adapter = self.adapter
+        result = self.runner.run(adapter.queue_command(watched), timeout=120, retry=PATIENT)
         listed = adapter.parse_queue(result)
         if listed is None:
             raise self._unreachable_error(result, f"asking {adapter.queue} for jobs by their names")
-        self._pace.record_answer()
+        self.pace.record_answer()
         names = {job.name for job in watched}
         lines = [line for line in listed if line.name in names]
         missing = sorted(names - {line.name for line in lines})
@@ -871,7 +839,7 @@ class Polling:
         else:
             commands = [command] if (command := adapter.history_by_name_command(missing, minutes)) else []
         for command in commands:
-            result = self._runner.run(command, timeout=120, retry=PATIENT)
+            result = self.runner.run(command, timeout=120, retry=PATIENT)
             if adapter.no_history(result):
                 self.facts = replace(self.facts, history=False)
                 return lines
@@ -883,11 +851,11 @@ class Polling:
 
     def poll(self, submissions: Sequence[Submission]) -> dict[str, dict[int, Answer]] | None:
         """An answer for each task of each submission, by its name; None when nothing could be asked."""
-        lines, result = self._ask_queue([self._watched_job(s) for s in submissions])
+        lines, result = self._ask_queue([self.watched_job(s) for s in submissions])
         if lines is None:
             self._record_failed_poll(result)
             return None
-        self._pace.record_answer()
+        self.pace.record_answer()
         answers_by_name = _answers_by_name(lines, submissions, self._followed)
         self._note_twins(lines, submissions, answers_by_name)
         self._ask_exit_statuses(submissions, answers_by_name)
@@ -901,7 +869,7 @@ class Polling:
         except UnreachableError:  # it is reported when that lasts
             return None
         self._confirm_never(answers_by_name)
-        self._pace.record_poll(changed=self._any_phase_changed(answers_by_name))
+        self.pace.record_poll(changed=self._any_phase_changed(answers_by_name))
         self._memory.answers = answers_by_name
         return answers_by_name
 
@@ -912,19 +880,17 @@ class Polling:
         failed = {s.name for s in submissions if any(answer.by_itself for answer in answers_by_name[s.name].values())}
         failed_submissions = [s for s in submissions if s.name in failed]
         watched = [
-            w
-            for w in (*map(self._watched_job, failed_submissions), *self.followed_jobs(failed_submissions))
-            if w.native
+            w for w in (*map(self.watched_job, failed_submissions), *self.followed_jobs(failed_submissions)) if w.native
         ]
-        command = self._adapter.ends_command(watched) if watched else None
+        command = self.adapter.ends_command(watched) if watched else None
         if command is None:
             return
         ends = _answers_by_name(
-            self._adapter.parse_ends(self._runner.run(command, timeout=60)), failed_submissions, self._followed
+            self.adapter.parse_ends(self.runner.run(command, timeout=60)), failed_submissions, self._followed
         )
         for name, answers in ends.items():
             answers_by_name[name] |= {
-                task: end for task, end in answers.items() if answers_by_name[name].get(task, _UNANSWERED).by_itself
+                task: end for task, end in answers.items() if answers_by_name[name].get(task, _UNKNOWN).by_itself
             }
 
     def _note_twins(
@@ -948,7 +914,7 @@ class Polling:
 
     def _confirm_never(self, answers_by_name: dict[str, dict[int, Answer]]) -> None:
         """Believe "never" only if it lasts: a scheduler that was just restarted may say it of jobs it will run."""
-        now, since = self._pace.clock(), self._memory.never
+        now, since = self.pace.clock(), self._memory.never
         vain = [
             (name, task)
             for name, answers in answers_by_name.items()
@@ -957,11 +923,12 @@ class Polling:
         ]
         self._memory.never = {key: since.get(key, now) for key in vain}
         for name, task in vain:
-            if now - self._memory.never[name, task] < self._lost_after_s:
+            if now - self._memory.never[name, task] < self.lost_after_s:
                 answers_by_name[name][task] = _without_never(answers_by_name[name][task])
 
-    def _watched_job(self, submission: Submission) -> Watched:
-        return Watched.of_submission(submission, self._jobs)
+    def watched_job(self, submission: Submission) -> Watched:
+        """The job of a submission."""
+        return Watched.of_submission(submission, self.jobs)
 
     def _ask_queue(self, watched: Sequence[Watched]) -> tuple[list[Line] | None, CommandResult]:
         """The queue's listing, None where it could not be asked; in detail where a plain listing is vague."""
@@ -978,25 +945,25 @@ class Polling:
     def _run_queue_command(
         self, watched: Sequence[Watched], *, detail: bool
     ) -> tuple[list[Line] | None, CommandResult]:
-        result = self._runner.run(self._adapter.queue_command(watched, detail=detail), timeout=60)
-        return self._adapter.parse_queue(result), result
+        result = self.runner.run(self.adapter.queue_command(watched, detail=detail), timeout=60)
+        return self.adapter.parse_queue(result), result
 
     def _any_phase_changed(self, answers_by_name: dict[str, dict[int, Answer]]) -> bool:
         """Whether any task is in another phase than at the last poll; the reason to wait may change every minute."""
-        for name, answers in answers_by_name.items():
-            before = self._memory.answers.get(name, {})
-            for task, answer in answers.items():
-                old = before.get(task)
-                if old is not answer and (old is None or (old.phase, old.never) != (answer.phase, answer.never)):
-                    return True
-        return False
+        before = self._memory.answers
+        return any(
+            (old := before.get(name, {}).get(task)) is not answer
+            and (old is None or (old.phase, old.never) != (answer.phase, answer.never))
+            for name, answers in answers_by_name.items()
+            for task, answer in answers.items()
+        )
 
     def _record_failed_poll(self, result: CommandResult) -> None:
         """Record a failed poll, and warn once after some minutes."""
-        if self._pace.failing() >= _SAY_AFTER_S and not self._pace.is_reported:
-            self._pace.is_reported = True
+        if self.pace.failing() >= _SAY_AFTER_S and not self.pace.is_reported:
+            self.pace.is_reported = True
             error = CommandError(result, subject="the last try")
-            self._say(
+            self.say(
                 "the scheduler has not answered for some minutes. This does not mean that"
                 f" jobs have failed; nsw keeps asking.\n{error.message}"
             )
@@ -1013,20 +980,20 @@ class Polling:
         `arrays` names the submissions of which the queue lists a task, be it one that is over; those of which the
         history knows a task are added where the queue lists nothing that is over.
         """
-        now = self._pace.clock()
+        now = self.pace.clock()
         has_answered = True
         history: dict[str, dict[int, Answer]] = {s.name: {} for s in submissions}
-        watched = [w for w in (*map(self._watched_job, submissions), *self.followed_jobs(submissions)) if w.native]
+        watched = [w for w in (*map(self.watched_job, submissions), *self.followed_jobs(submissions)) if w.native]
         if watched and self.facts.history:
-            results = [self._runner.run(argv, timeout=120) for argv in self._adapter.history_commands(watched)]
-            parsed = [self._adapter.parse_history(result) for result in results]
+            results = [self.runner.run(argv, timeout=120) for argv in self.adapter.history_commands(watched)]
+            parsed = [self.adapter.parse_history(result) for result in results]
             has_answered = self._has_history_answered(results, parsed)
             lines = [line for some_lines in parsed for line in some_lines or ()]
             decisive_lines = [
                 line for line in lines if line.answer.phase is not Phase.GONE
             ]  # a file that does not say its end
             history = _answers_by_name(decisive_lines, submissions, self._followed)
-            if not self._adapter.capabilities.lists_ended:
+            if not self.adapter.capabilities.lists_ended:
                 recorded = {(line.job, line.name) for line in decisive_lines if line.indices is not None}
                 arrays = {
                     *arrays,
@@ -1047,15 +1014,15 @@ class Polling:
         if failed is None:
             self._history = _Silence()
             return True
-        if self._adapter.no_history(failed):
+        if self.adapter.no_history(failed):
             self.facts = replace(self.facts, history=False)
             return True
-        now, quiet = self._pace.clock(), self._history
+        now, quiet = self.pace.clock(), self._history
         quiet.since = now if quiet.since is None else quiet.since
         if now - quiet.since >= _SAY_AFTER_S and not quiet.is_reported:
             quiet.is_reported = True
-            self._say(
-                f"{self._adapter.queue} does not list some jobs any more, and {self._adapter.history}, which records"
+            self.say(
+                f"{self.adapter.queue} does not list some jobs any more, and {self.adapter.history}, which records"
                 " how they ended, has not answered for some minutes; nsw keeps asking."
                 f"\n{CommandError(failed, subject='the last try').message}"
             )
@@ -1065,18 +1032,18 @@ class Polling:
         """The answer for a task that the queue has not listed for so many seconds."""
         if past_answer is not None and past_answer.phase is Phase.ENDED:
             return past_answer
-        queue, history = self._adapter.queue, self._adapter.history
-        late = self._adapter.capabilities.late_end_s  # until then an end may be on its way to the history
-        lost = max(self._lost_after_s, late)
+        queue, history = self.adapter.queue, self.adapter.history
+        late = self.adapter.capabilities.late_end_s  # until then an end may be on its way to the history
+        lost = max(self.lost_after_s, late)
         if past_answer is None and siblings and seconds >= max(lost * _ALONE, late):
             reason = f"{queue} lists other tasks of its array and not this one"
-            once_begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNANSWERED
+            once_begun = Answer(Phase.LOST, reason) if seconds >= lost else _UNKNOWN
             return Answer(Phase.ENDED, f"{reason}: it was cancelled or removed", cancelled=True, if_begun=once_begun)
         if past_answer is None and seconds >= lost:
             subject = f"{queue} and {history} do" if self.facts.history else f"{queue} does"
             forgot = Answer(Phase.LOST, f"{subject} not know its job any more")
-            if self._adapter.vanished and self.facts.history and name in self.unlisted:
-                return Answer(Phase.ENDED, self._adapter.vanished, if_begun=forgot)
+            if self.adapter.vanished and self.facts.history and name in self.unlisted:
+                return Answer(Phase.ENDED, self.adapter.vanished, if_begun=forgot)
             return forgot
         if seconds >= lost * _STALE:
             return Answer(Phase.LOST, f"{queue} does not know its job any more, though {history} never saw it end")
@@ -1104,13 +1071,13 @@ class Polling:
             for task, answer in answers_by_name[submission.name].items():
                 over = task in vanished or answer.phase in {Phase.ENDED, Phase.LOST}
                 if over and not (answer.clean and answer.if_begun is None):
-                    name = self._adapter.log_name(submission.name, native, task)
-                    logs[f"{self._jobs}/{name}"] = (submission.name, task)
+                    name = self.adapter.log_name(submission.name, native, task)
+                    logs[f"{self.jobs}/{name}"] = (submission.name, task)
         paths = list(logs)
         for first in range(0, len(paths), _TOGETHER):
-            for path, content in self._transport.read_many(paths[first : first + _TOGETHER], _LOG_BYTES).items():
+            for path, content in self.transport.read_many(paths[first : first + _TOGETHER], _LOG_BYTES).items():
                 output = content.decode(errors="replace") if isinstance(content, bytes) else ""
-                if (killed := self._adapter.killed_by_limit(output)) is not None:
+                if (killed := self.adapter.killed_by_limit(output)) is not None:
                     name, task = logs[path]
                     answers_by_name[name][task] = killed
 

@@ -13,22 +13,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
-from nsw.schedulers.adapter import (
-    Adapter,
-    Line,
-    Queue,
-    Refusal,
-    Request,
-    Watched,
-    explain_refusal,
-    job_ids,
-    known_answers,
-    known_refusals,
-    parse_time_limit,
-    refused_option,
-    refused_options,
-    split_words,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Line, Queue, Watched, explain_refusal, job_ids, known_answers, known_refusals
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
@@ -66,7 +52,7 @@ _CHANGED: Final = r"\s$'\"\\"  # characters of paths that it drops or replaces, 
 _KEYS: Final = {"-q": "queue", "-A": "account"}  # of `resources`
 
 
-class Cobalt(Adapter):
+class Cobalt(adapter.Adapter):
     """Cobalt 1.0 on clusters and Crays."""
 
     name = "Cobalt"
@@ -129,7 +115,13 @@ class Cobalt(Adapter):
         }
         return [*(directive(option, value) for option, value in option_values.items() if value is not None), *own_lines]
 
-    def submit_command(self, request: Request) -> list[str]:
+    def unwanted(self, line: str) -> tuple[str, str] | None:
+        """The first option that is nsw's own."""
+        refused = adapter.refused_options("cobalt")
+        options = (word.partition("=")[0] if word.startswith("--") else word[:2] for word in line.split()[1:])
+        return next(((option, refused[option]) for option in options if option in refused), None)
+
+    def submit_command(self, request: adapter.Request) -> list[str]:
         """The qsub of one task: what the job prints goes to LOG.output, Cobalt's own record to LOG.cobaltlog."""
         submission = request.submission
         words = [
@@ -149,7 +141,7 @@ class Cobalt(Adapter):
         leading_numbers = {match[1] for line in lines if (match := re.match(r"([0-9]+) ", line))}
         return leading_numbers.pop() if len(leading_numbers) == 1 else None
 
-    def refusal(self, result: CommandResult) -> Refusal | None:
+    def refusal(self, result: CommandResult) -> adapter.Refusal | None:
         """Why qsub refused, when it certainly did: it printed no id, and an error that comes before any submission."""
         if result.timed_out or result.returncode not in {1, 2} or self.parse_submitted(result) is not None:
             return None
@@ -183,7 +175,7 @@ class Cobalt(Adapter):
         for line in result.stdout.splitlines():
             fields = line.split()
             if len(fields) == _QUEUE_COLUMNS and fields[-1] == "running":
-                longest = parse_time_limit(fields[4])
+                longest = adapter.parse_time_limit(fields[4])
                 queues.append(Queue(fields[0], walltime=longest, is_default=fields[0] == "default"))
         return sorted(queues, key=lambda queue: not queue.is_default)
 
@@ -214,7 +206,7 @@ class Cobalt(Adapter):
         """What the .cobaltlog files say; they need no ids."""
         logs = [f"{job.log}.cobaltlog" for job in watched]
         # -s: a file that is not there yet is no error
-        return [["grep", "-aHsE", "--color=never", "-e", _TELLING, "--", *part] for part in split_words(logs)]
+        return [["grep", "-aHsE", "--color=never", "-e", _TELLING, "--", *part] for part in adapter.split_words(logs)]
 
     def parse_history(self, result: CommandResult) -> list[Line] | None:
         """A line for each job that a file names; one that has not ended there is known, and gone.
@@ -319,7 +311,7 @@ def _split_options(line: str) -> tuple[list[str], list[str]]:
     """The words of a recipe's own line, and its attributes, which are merged.
 
     Raises:
-        RefusedError: It holds an option that is nsw's own, or is a comment, which would end the directives.
+        RefusedError: It is a comment, which would end the directives.
     """
     if line.startswith("#") and not line.startswith("#COBALT"):
         raise RefusedError(
@@ -334,8 +326,6 @@ def _split_options(line: str) -> tuple[list[str], list[str]]:
         option, equals, value = word.partition("=")
         if not option.startswith("--") and option.startswith("-"):
             option, value = word[:2], word[2:]
-        if reason := refused_options("cobalt").get(option):
-            raise refused_option(option, reason)
         if option == "--attrs":
             attrs += (value if equals else words.pop(0) if words else "").split(":")
         else:

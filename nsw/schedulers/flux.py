@@ -10,17 +10,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
-from nsw.schedulers.adapter import (
-    Adapter,
-    Line,
-    Refusal,
-    Request,
-    Watched,
-    explain_refusal,
-    job_ids,
-    known_refusals,
-    refused_options,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched, job_ids, known_refusals, refused_options
 from nsw.schedulers.model import Answer, Capabilities, Phase, ended_by_itself
 
 if TYPE_CHECKING:
@@ -78,15 +69,11 @@ class Flux(Adapter):
         needs = job.resources
         if needs.memory_bytes is not None:
             raise RefusedError("Flux counts no memory", key="memory", hint="leave it out, or set exclusive: true")
-        if needs.gpus % needs.nodes:
-            raise RefusedError(
-                f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, as nsw asks Flux for them",
-                key="gpus", hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}",
-            )  # fmt: skip
+        gpus = adapter.gpus_per_node(needs, "as nsw asks Flux for them")
         cores = max(1, -(-needs.tasks // needs.nodes)) * (needs.cpus_per_task or 1)
         lines = [
             f"--nodes={needs.nodes} --nslots={needs.nodes} --cores-per-slot={cores}",
-            *([f"--gpus-per-slot={needs.gpus // needs.nodes}"] if needs.gpus else []),
+            *([f"--gpus-per-slot={gpus}"] if gpus else []),
             *(["--exclusive"] if needs.exclusive else []),
             f"--time-limit={job.walltime_s}s",
         ]
@@ -121,7 +108,7 @@ class Flux(Adapter):
         match = _ERROR.search(result.stderr)
         if match is None or result.returncode <= 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        return explain_refusal(match[1].strip(), known_refusals("flux"))
+        return adapter.explain_refusal(match[1].strip(), known_refusals("flux"))
 
     # --- asking -------------------------------------------------------------------------------------------
 

@@ -34,17 +34,9 @@ from typing import Final
 from nsw.errors import CommandResult, RefusedError
 from nsw.resources import shipped_text, user_folder
 from nsw.safe_files import open_plain, read_text
+from nsw.schedulers import model as scheduler_model  # fmt: skip
 from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched
-from nsw.schedulers.model import (
-    Answer,
-    Capabilities,
-    Outcome,
-    Phase,
-    Scheduler,
-    Submission,
-    ended_by_itself,
-    parse_spans,
-)  # fmt: skip
+from nsw.schedulers.model import Answer, Capabilities, Outcome, Phase, Scheduler, Submission, parse_spans
 
 INSIDE: Final = "NSW_CAMPAIGN"  # variable of a run: the campaign that it is of
 _FILE: Final = "turn"
@@ -203,9 +195,7 @@ class LocalScheduler(Scheduler):
 
     def _find_process(self, submission: Submission) -> str | None:
         """The process of a submission in doubt: alive if its lock is held, else there is none."""
-        lock = self._open_lock(submission)
-        if lock is not None:
-            os.close(lock)
+        if not self._is_locked(submission):
             return None
         # the process id is written by the nsw that started it; killed in between, the lock alone speaks
         text = read_text(self._jobs / f"{submission.name}.lock", errors="replace").strip()
@@ -249,7 +239,10 @@ class LocalScheduler(Scheduler):
         for descriptor in names:
             waiter.register(descriptor, select.POLLIN)
         for descriptor, _ in waiter.poll(seconds * 1000):
-            self._reap_process(names[descriptor])
+            child = self._children.get(names[descriptor])
+            if child is not None:
+                child.poll()
+            self._forget_process(names[descriptor])
 
     def _open_lock(self, submission: Submission) -> int | None:
         self._jobs.mkdir(parents=True, exist_ok=True)
@@ -305,13 +298,6 @@ class LocalScheduler(Scheduler):
     def _watch_process(self, name: str, pid: int) -> None:
         with suppress(OSError, AttributeError):  # no pidfd: wait() then only sleeps
             self._pidfds[name] = os.pidfd_open(pid)
-
-    def _reap_process(self, name: str) -> None:
-        """Reap a process that has ended."""
-        child = self._children.get(name)
-        if child is not None:
-            child.poll()
-        self._forget_process(name)
 
     def _forget_process(self, name: str) -> None:
         self._children.pop(name, None)
@@ -701,7 +687,7 @@ def _parse_supervisor_state(state: str) -> Answer:
         return Answer(Phase.ENDED, "its processes were killed, or the machine restarted")
     if code == _CANCELLED:
         return Answer(Phase.ENDED, "the job was cancelled", cancelled=True)
-    return Answer(Phase.ENDED, message) if message else ended_by_itself(int(code))
+    return Answer(Phase.ENDED, message) if message else scheduler_model.ended_by_itself(int(code))
 
 
 def _supervisor_command(*words: object) -> list[str]:

@@ -10,23 +10,10 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import CommandResult, RefusedError, UsageError
+from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import format_memory
-from nsw.schedulers.adapter import (
-    Adapter,
-    Facts,
-    Line,
-    Refusal,
-    Request,
-    Watched,
-    directive_value,
-    explain_refusal,
-    job_ids,
-    known_answers,
-    known_refusals,
-    split_words,
-    task_words,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Facts, Line, Refusal, Watched, job_ids, known_answers, split_words, task_words
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, spans
 
 if TYPE_CHECKING:
@@ -73,7 +60,7 @@ _EVENT: Final = re.compile(
 _WRAPPED: Final = re.compile(r"\n {21}")  # bhist breaks lines anywhere, also within a word
 
 
-class Lsf(Adapter):
+class Lsf(adapter.Adapter):
     """IBM Spectrum LSF 10.1 and later."""
 
     name = "LSF"
@@ -144,7 +131,7 @@ class Lsf(Adapter):
                 return f"-{option}", _REASONS.get(re.sub("^I.*", "I", option), "nsw sets it itself")
         return None
 
-    def submit_command(self, request: Request) -> list[str]:
+    def submit_command(self, request: adapter.Request) -> list[str]:
         """The bsub of a submission, which reads the script from its standard input."""
         submission = request.submission
         tasks = submission.tasks
@@ -169,7 +156,7 @@ class Lsf(Adapter):
         if unsure or _NOT_SUBMITTED not in result.stderr or self.parse_submitted(result) is not None:
             return None
         complaints = "; ".join(self.complaints(result))
-        return explain_refusal(complaints, known_refusals("lsf")) or Refusal(complaints)
+        return adapter.explain_refusal(complaints, adapter.known_refusals("lsf")) or Refusal(complaints)
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end: `LSF is down. Please wait ...`."""
@@ -236,24 +223,21 @@ def _as_minutes(seconds: int) -> int:
 
 def _directive_lines(needs: Resources, extra: Sequence[str]) -> list[str]:
     """What the job needs, less what `extra` asks for. A slot is a core; memory and GPUs are counted by host."""
-    if needs.gpus % needs.nodes:
-        raise RefusedError(
-            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} hosts, and LSF counts them by host",
-            key="gpus",
-            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes}, or extra: ['#BSUB -gpu ...']",
-        )
+    of_host = adapter.gpus_per_node(needs, "and LSF counts them by host", ", or extra: ['#BSUB -gpu ...']")
     processes = max(1, -(-needs.tasks // needs.nodes))
     slots = processes * (needs.cpus_per_task or 1)
     size = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes)}B"
     asks_itself = any(re.search(r"\s-gpu\s|\bngpus", line) for line in extra)
-    gpus = needs.gpus and not asks_itself and f"num={needs.gpus // needs.nodes}"
+    gpus = needs.gpus and not asks_itself and f"num={of_host}"
     option_values = (
         ("n", str(slots * needs.nodes)), ("R", f"span[ptile={slots}]"),
         ("R", size and f"rusage[mem={size}]"), ("M", size), ("gpu", gpus),
         ("q", needs.queue), ("P", needs.account), ("U", needs.reservation),
     )  # fmt: skip
     lines = [
-        f"#BSUB -{option} {directive_value(option, value, _PLAIN, 'bsub')}" for option, value in option_values if value
+        f"#BSUB -{option} {adapter.directive_value(option, value, _PLAIN, 'bsub')}"
+        for option, value in option_values
+        if value
     ]
     return [*lines, *(["#BSUB -x"] if needs.exclusive else [])]
 

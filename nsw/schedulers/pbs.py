@@ -16,26 +16,8 @@ from typing import TYPE_CHECKING, Final
 
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_clock, format_memory
-from nsw.schedulers.adapter import (
-    Adapter,
-    Facts,
-    Line,
-    Queue,
-    Refusal,
-    Request,
-    Watched,
-    directive_value,
-    explain_refusal,
-    job_ids,
-    known_answers,
-    known_refusals,
-    limit_words,
-    parse_time_limit,
-    refused_option,
-    refused_options,
-    split_words,
-    task_words,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Adapter, Facts, Line, Queue, Refusal, Request, Watched, job_ids, task_words
 from nsw.schedulers.model import FAULTS, Answer, Capabilities, Native, Phase, parse_spans
 
 if TYPE_CHECKING:
@@ -216,7 +198,7 @@ class Pbs(Adapter):
         Raises:
             RefusedError: It sets the walltime.
         """
-        refused = refused_options("pbs")
+        refused = adapter.refused_options("pbs")
         for letter, value in _directive_options(line):
             reason = refused.get(letter)
             if letter == "W":
@@ -224,7 +206,7 @@ class Pbs(Adapter):
                 reason = next((refused[attribute] for attribute in attributes if attribute in refused), None)
             if letter == "l" and "walltime" in _resource_names(value):
                 reason = "nsw requests the time that a job's runs need"
-                raise refused_option("-l walltime", reason, "set resources.time, the time of one run")
+                raise adapter.refused_option("-l walltime", reason, "set resources.time, the time of one run")
             if reason:
                 return f"-{letter}", reason
         return None
@@ -255,7 +237,7 @@ class Pbs(Adapter):
         if self.transient(result) or begin is None:
             return None
         complaints = "; ".join(self.complaints(replace(result, stderr=result.stderr[begin.start() :])))
-        return explain_refusal(complaints, known_refusals("pbs")) or Refusal(complaints)
+        return adapter.explain_refusal(complaints, adapter.known_refusals("pbs")) or Refusal(complaints)
 
     def throttle_command(self, native: Native, limit: int) -> list[str]:
         """Change how many subjobs of an array run at a time."""
@@ -271,7 +253,7 @@ class Pbs(Adapter):
         for name, body in re.findall(r"^Queue: *(\S+)\n((?:[ \t]+.*\n?)*)", result.stdout, re.MULTILINE):
             attributes = dict(re.findall(r"^\s+([\w.]+) = (.*)$", body, re.MULTILINE))
             if attributes.get("enabled") == "True" == attributes.get("started"):
-                longest = parse_time_limit(attributes.get("resources_max.walltime", ""))
+                longest = adapter.parse_time_limit(attributes.get("resources_max.walltime", ""))
                 is_default = default is not None and default[1] == name
                 queues.append(Queue(name, gpus, walltime=longest, is_default=is_default))
         return queues
@@ -320,7 +302,7 @@ class Pbs(Adapter):
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The same question with -x."""
-        return [["qstat", "-x", "-t", "-f", *part] for part in split_words(job_ids(watched))]
+        return [["qstat", "-x", "-t", "-f", *part] for part in adapter.split_words(job_ids(watched))]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:  # noqa: ARG002  names are unique
         """The jobs of these names, also those that are over."""
@@ -560,8 +542,8 @@ def _never_began_answer(substate: str, depends: bool) -> Answer:
 
 def _explain_exit_status(number: int, comment: str, limit: str) -> str:
     """The meaning of an exit status other than 0."""
-    if (verdict := known_answers("pbs").get(str(number))) is not None:  # PBS's own, below zero
-        words = limit_words(limit) if verdict.over_time else None
+    if (verdict := adapter.known_answers("pbs").get(str(number))) is not None:  # PBS's own, below zero
+        words = adapter.limit_words(limit) if verdict.over_time else None
         return f"{verdict.reason} of {words}" if words else str(verdict.reason)
     if number < 0:
         return f"PBS ended the job (Exit_status {number}){f': {comment}' if comment else ''}"
@@ -578,14 +560,8 @@ def select(needs: Resources) -> str:
     Raises:
         RefusedError: The GPUs cannot be divided equally among the nodes, or gres is no part of a chunk.
     """
-    if needs.gpus % needs.nodes:
-        raise RefusedError(
-            f"{needs.gpus} GPUs cannot be divided equally among {needs.nodes} nodes, and all chunks of a PBS job"
-            " are alike",
-            key="gpus",
-            hint=f"such as gpus: {-(-needs.gpus // needs.nodes) * needs.nodes},"
-            " or write the chunks yourself: extra: ['#PBS -l select=...']",
-        )
+    way_out = ", or write the chunks yourself: extra: ['#PBS -l select=...']"
+    gpus = adapter.gpus_per_node(needs, "and all chunks of a PBS job are alike", way_out)
     if needs.gres is not None and not _CHUNK.fullmatch(needs.gres):
         raise RefusedError(
             f"gres is no part of a chunk of PBS: {needs.gres!r}",
@@ -594,7 +570,6 @@ def select(needs: Resources) -> str:
         )
     processes = max(1, -(-needs.tasks // needs.nodes))
     memory = None if needs.memory_bytes is None else f"{format_memory(needs.memory_bytes).lower()}b"
-    gpus = needs.gpus // needs.nodes
     words = [
         str(needs.nodes),
         f"ncpus={processes * (needs.cpus_per_task or 1)}",
@@ -627,7 +602,7 @@ def placement_words(needs: Resources) -> str | None:
 
 def directive(letter: str, value: str) -> str:
     """One line; the value is quoted as qsub's own parser reads quotes: it has no escapes."""
-    return f"#PBS -{letter} {directive_value(letter, value, _PLAIN, 'PBS')}"
+    return f"#PBS -{letter} {adapter.directive_value(letter, value, _PLAIN, 'PBS')}"
 
 
 def _resource_names(value: str) -> list[str]:

@@ -12,20 +12,8 @@ from xml.etree import ElementTree as ET
 
 from nsw.errors import CommandResult, RefusedError, UsageError
 from nsw.recipe.units import format_memory
-from nsw.schedulers.adapter import (
-    Adapter,
-    Line,
-    Refusal,
-    Request,
-    Watched,
-    explain_refusal,
-    job_ids,
-    known_answers,
-    known_refusals,
-    refused_options,
-    split_words,
-    task_words,
-)
+from nsw.schedulers import adapter
+from nsw.schedulers.adapter import Adapter, Line, Refusal, Request, Watched, job_ids, split_words, task_words
 from nsw.schedulers.model import Answer, Capabilities, Native, Phase, ended_by_itself, parse_spans
 
 if TYPE_CHECKING:
@@ -120,7 +108,7 @@ class Sge(Adapter):
         for option in re.findall(r"\s-([A-Za-z_]+)", line):
             if option == "l" and "h_rt" in line:
                 return "-l", "resources.time sets h_rt"
-            if reason := refused_options("sge").get(option):
+            if reason := adapter.refused_options("sge").get(option):
                 return f"-{option}", reason
         return None
 
@@ -142,7 +130,7 @@ class Sge(Adapter):
         match = _REFUSED.search(result.stderr)
         if match is None or result.returncode == 0 or self.transient(result) or self.parse_submitted(result):
             return None
-        return explain_refusal(match[1].strip(), known_refusals("sge")) or Refusal(match[1].strip())
+        return adapter.explain_refusal(match[1].strip(), adapter.known_refusals("sge")) or Refusal(match[1].strip())
 
     def transient(self, result: CommandResult) -> bool:
         """Not where it went on in the end."""
@@ -231,7 +219,7 @@ def _answer_in_queue(state: str) -> Answer:
 
 def _ended_answer(failed: str, status: str) -> Answer:
     code = failed.split(" ", maxsplit=1)[0]
-    if (answer := known_answers("sge").get(code)) is not None:
+    if (answer := adapter.known_answers("sge").get(code)) is not None:
         return answer
     if code != "0" and status in {"137", "0", ""}:  # 100: ended by a signal, as qdel sends it
         return Answer(Phase.ENDED, f"Grid Engine ended the job ({failed})", cancelled=code == "100")

@@ -12,24 +12,8 @@ from typing import TYPE_CHECKING, Final
 from nsw.errors import CommandResult, UsageError
 from nsw.recipe.units import format_clock, format_memory
 from nsw.resources import csv_rows
-from nsw.schedulers import slurm_nodes
-from nsw.schedulers.adapter import (
-    Adapter,
-    Facts,
-    Line,
-    Queue,
-    Refusal,
-    Request,
-    Watched,
-    explain_refusal,
-    job_ids,
-    known_refusals,
-    limit_words,
-    parse_time_limit,
-    refused_options,
-    split_words,
-    task_words,
-)
+from nsw.schedulers import adapter, slurm_nodes
+from nsw.schedulers.adapter import Adapter, Facts, Line, Queue, Refusal, Request, Watched, job_ids, task_words
 from nsw.schedulers.model import FAULTS, Answer, Capabilities, Native, Phase, parse_spans, spans
 
 if TYPE_CHECKING:
@@ -265,7 +249,7 @@ class Slurm(Adapter):
 
     def unwanted(self, line: str) -> tuple[str, str] | None:
         """The first option that is nsw's own."""
-        refused = refused_options("slurm")
+        refused = adapter.refused_options("slurm")
         return next(((option, refused[option]) for option in _option_names(line) if option in refused), None)
 
     def submit_command(self, request: Request) -> list[str]:
@@ -298,7 +282,9 @@ class Slurm(Adapter):
         if self.transient(result) or was_not_sent(result) or not _VERDICT.search(result.stderr):
             return None
         complaints = "; ".join(self.complaints(result))
-        return explain_refusal(complaints, known_refusals("slurm")) or Refusal(complaints, certain=False)
+        return adapter.explain_refusal(complaints, adapter.known_refusals("slurm")) or Refusal(
+            complaints, certain=False
+        )
 
     def test_command(self, script: str) -> list[str]:
         """Ask whether and when a script could run, without submitting it."""
@@ -338,7 +324,7 @@ class Slurm(Adapter):
             bare = name.removesuffix("*")
             kinds.setdefault(bare, set()).update(kind for _, kind in gpus if kind and up == "up")
             if bare and up == "up" and (bare not in queues or gpu_count > (queues[bare].gpus or 0)):
-                queues[bare] = Queue(bare, gpu_count, kind, parse_time_limit(longest), name.endswith("*"))
+                queues[bare] = Queue(bare, gpu_count, kind, adapter.parse_time_limit(longest), name.endswith("*"))
         return [
             replace(queue, other_kinds=tuple(sorted(kinds[queue.name] - {queue.kind}))) for queue in queues.values()
         ]
@@ -391,7 +377,7 @@ class Slurm(Adapter):
 
     def history_commands(self, watched: Sequence[Watched]) -> list[list[str]]:
         """The sacct of jobs that squeue does not know any more; without -S it looks at all of history for an id."""
-        return [[*_SACCT, "-j", ",".join(part)] for part in split_words(job_ids(watched), _LONGEST_LIST)]
+        return [[*_SACCT, "-j", ",".join(part)] for part in adapter.split_words(job_ids(watched), _LONGEST_LIST)]
 
     def history_by_name_command(self, names: Sequence[str], minutes: int) -> list[str]:
         """The sacct of names: a relative start, since clocks and time zones differ and the default is midnight."""
@@ -509,7 +495,7 @@ def answer(state: str, reason: str, limit: str = "") -> Answer:
         is_new = cause is not None and reason != row["reason"] and _is_end_reason(word, reason)
         addition = cause.sentence if cause and is_new else ""
         sentence = None if ended is None else f"{ended}: {addition}" if addition and addition not in ended else ended
-        if sentence is not None and (words := limit_words(limit)):
+        if sentence is not None and (words := adapter.limit_words(limit)):
             sentence = sentence.replace("its time limit", f"its time limit of {words}", 1)
         return Answer(
             phase, sentence, clean=word == "COMPLETED", by_itself=word == "FAILED", over_time=word == "TIMEOUT"

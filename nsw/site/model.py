@@ -4,26 +4,8 @@ from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, WithJsonSchema, model_validator
 
-from nsw.recipe.fields import (
-    AmountOf,
-    CanaryRule,
-    Command,
-    Count,
-    Duration,
-    Environment,
-    Filled,
-    Flag,
-    Line,
-    Model,
-    Name,
-    Number,
-    Parsed,
-    Size,
-    Text,
-    one_of,
-    parse_filled_line,
-    parse_whole_number,
-)
+from nsw.recipe import fields
+from nsw.recipe.fields import Count, Duration, Filled, Flag, Line, Model, Name, Parsed, Text, one_of, parse_filled_line
 from nsw.recipe.passes import HOST_PROGRAMS, PROGRAMS, site_profilers
 from nsw.recipe.units import Amount, Canary, Fault, show_value
 from nsw.site.names import ADAPTERS, LOCAL, TRANSPORTS, schedulers, transports
@@ -81,7 +63,7 @@ class Transport(Model):
 
 
 def _number_or_auto(value: object) -> int | str:
-    return "auto" if value == "auto" else parse_whole_number(value)
+    return "auto" if value == "auto" else fields.parse_whole_number(value)
 
 
 NumberOrAuto = Annotated[
@@ -94,7 +76,7 @@ _HANDED_OVER = 1000  # runs that a machine without a batch system gets, so that 
 
 
 def _count_or_fill(value: object) -> int | str:
-    return FILL if value == FILL else parse_whole_number(value, minimum=1)
+    return FILL if value == FILL else fields.parse_whole_number(value, minimum=1)
 
 
 CountOrFill = Annotated[
@@ -103,7 +85,7 @@ CountOrFill = Annotated[
 
 
 def _owner(value: object) -> int | str:
-    return value if isinstance(value, str) and value else parse_whole_number(value)
+    return value if isinstance(value, str) and value else fields.parse_whole_number(value)
 
 
 Owner = Annotated[
@@ -134,7 +116,7 @@ class Gpus(Model):
     per_node: NumberOrAuto | None = Field(
         default=None, description="GPUs a node; auto: counted at run time, on this machine only."
     )
-    order: list[Number] = Field(
+    order: list[fields.Number] = Field(
         default=[],
         description="In which order the processes of a node take its GPUs, such as [3, 2, 1, 0] where the first cores"
         " are next to the last GPU.",
@@ -165,7 +147,7 @@ class Limits(Model):
     runs_per_job: CountOrFill = Field(
         default=1, description="Runs packed into one job; fill: as many as fit into max_walltime."
     )
-    login_reductions: Number = Field(
+    login_reductions: fields.Number = Field(
         default=32, description="Most reports that the login node reduces for `collect: tables`; more are a job array."
     )
     grace: Duration = Field(
@@ -180,7 +162,7 @@ class Limits(Model):
         " after which a job that its scheduler says can never run is given up.",
         json_schema_extra={"default": "2m"},
     )
-    download: Size = Field(
+    download: fields.Size = Field(
         default=20 << 30,
         description="Bytes that may be downloaded without asking, such as 20G.",
         json_schema_extra={"default": "20G"},
@@ -230,7 +212,7 @@ class Site(Model):
     modules: list[Filled] = Field(
         default=[], description="Modules that each job loads, before the lines of a recipe's app.setup."
     )
-    env: Environment = Field(
+    env: fields.Environment = Field(
         default={}, description="Environment variables of each run; secret ones as in a recipe's app.env."
     )
     profilers: dict[ProfilerName, Filled] = Field(default={}, description="Path or name of each profiler on the site.")
@@ -260,7 +242,7 @@ class Site(Model):
         " of one job that fit go side by side on a node, each with GPUs of its own (limits.runs_per_job).",
     )
     limits: Limits = Field(default=Limits(), description="What a campaign may ask of the site.")
-    canary: CanaryRule = Field(
+    canary: fields.CanaryRule = Field(
         default=Canary(None),
         description="Whether a campaign's first run goes ahead alone: on, off, runs above N.",
         json_schema_extra={"default": "off"},
@@ -270,14 +252,14 @@ class Site(Model):
         description="After this many failed runs of a campaign nothing new of it is submitted, unless the recipe sets"
         " a number of its own.",
     )
-    confirm_above: AmountOf = Field(
+    confirm_above: fields.AmountOf = Field(
         default=Amount(1.0, "node-hour"),
         description="What a plan may cost without a question, such as 1 node-hour or 20 gpu-hours: its expected cost"
         " where earlier campaigns tell it, else the most that it can cost. Without a terminal `nsw run` refuses it,"
         " unless --yes.",
         json_schema_extra={"default": "1 node-hour"},
     )
-    notify: Command | None = Field(
+    notify: fields.Command | None = Field(
         default=None,
         description="A command that is run where nsw runs, in the campaign's folder, once a campaign is over; as in a"
         " recipe, which goes before.",

@@ -461,23 +461,26 @@ def known_site(answers: Answers) -> str | None:
     """The shipped site of a machine; None where its names are unknown, or it has another batch system than the site."""
     for site, pattern in _NAMES.items():
         if any(re.fullmatch(pattern, name, re.IGNORECASE) for name in answers.names):
-            shipped = next(loaded.site for loaded in read_sites(_shipped_site_file(site)) if loaded.site.name == site)
-            return site if shipped.scheduler == answers.scheduler else None
+            return site if _shipped_scheduler(site) == answers.scheduler else None
     return None
 
 
 def _refuse_other_machine(site: str, answers: Answers) -> None:
     """Raise where a machine, by its batch system, cannot be the one that nsw ships a site for."""
-    (shipped,) = (loaded.site for loaded in read_sites(_shipped_site_file(site)) if loaded.site.name == site)
-    if shipped.scheduler == answers.scheduler:
+    scheduler = _shipped_scheduler(site)
+    if scheduler == answers.scheduler:
         return
     machine = f"the host {answers.host}" if answers.host else "this machine"
     has = "no batch system" if answers.scheduler == LOCAL else answers.scheduler
     raise UsageError(
-        f"{machine} is not {site}: it has {has}, and {site} has {shipped.scheduler}; nothing was written",
+        f"{machine} is not {site}: it has {has}, and {site} has {scheduler}; nothing was written",
         hint=f"`nsw init --site {site} --host HOST` asks {site} over your ssh; or use the site that nsw ships, with"
         f" your account in it: --sites {_shipped_site_file(site)}",
     )
+
+
+def _shipped_scheduler(site: str) -> str:
+    return next(loaded.site.scheduler for loaded in read_sites(_shipped_site_file(site)) if loaded.site.name == site)
 
 
 def _shipped_site_file(site: str) -> Path:

@@ -11,18 +11,11 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from nsw.errors import (
-    CampaignError,
-    CommandError,
-    CommandResult,
-    FencedError,
-    HostKeyError,
-    LoginError,
-    UnreachableError,
-)
+from nsw import errors
+from nsw.errors import CampaignError, CommandError, CommandResult, FencedError, HostKeyError, LoginError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -124,7 +117,7 @@ def take_ownership(transport: Transport, scratch: str, campaign: str, token: str
         ["bash", "-c", _TAKE, "nsw", scratch, token, old, line, str(_PATIENCE_S)], timeout=_TAKE_S
     )
     if completed.timed_out:
-        raise UnreachableError(f"cannot determine who owns {scratch}: {completed.stderr.strip()}")
+        raise errors.UnreachableError(f"cannot determine who owns {scratch}: {completed.stderr.strip()}")
     if completed.returncode == _FENCED and completed.stderr.startswith(_MARK):
         raise _fenced_error(campaign, completed.stderr)
     if completed.returncode == _NOT_OWN:
@@ -155,6 +148,7 @@ def _fenced_error(campaign: str, message: str) -> FencedError:
     return fault
 
 
+@dataclass(slots=True, eq=False)
 class Runner:
     """Runs commands over a transport.
 
@@ -169,27 +163,16 @@ class Runner:
         draw: Randomness of the pauses.
     """
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        transient: Callable[[CommandResult], bool],
-        plain: Callable[[CommandResult], CommandResult] = lambda result: result,
-        without: Sequence[str] = (),
-        keep: Sequence[str] = (),
-        fence: Fence | None = None,
-        sleep: Callable[[float], object] = time.sleep,
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        self._transport = transport
-        self._transient = transient
-        self._plain = plain
-        self._without = tuple(without)
-        self._keep = tuple(keep)
-        self._fence = fence
-        self._sleep = sleep
-        self._draw = draw
-        self.calls: Counter[str] = Counter()
+    transport: Transport
+    _: KW_ONLY
+    transient: Callable[[CommandResult], bool]
+    plain: Callable[[CommandResult], CommandResult] = lambda result: result
+    without: Sequence[str] = ()
+    keep: Sequence[str] = ()
+    fence: Fence | None = None
+    sleep: Callable[[float], object] = time.sleep
+    draw: Callable[[], float] = random.random
+    calls: Counter[str] = field(default_factory=Counter, init=False)
 
     def run(self, argv: Sequence[str], *, timeout: float, retry: int = 1, changes: bool = False) -> CommandResult:
         """Run a command; after a fault of the moment again, until it was tried `retry` times.
@@ -212,9 +195,9 @@ class Runner:
             tried += 1
             # whoever is refused would be asked for another code, and locked out in the end
             refused = isinstance(result.unreachable, (HostKeyError, LoginError))
-            if tried >= retry or refused or not self._transient(result):
+            if tried >= retry or refused or not self.transient(result):
                 return result
-            self._sleep(min(_LONGEST_PAUSE_S, 2.0 ** (tried - 1)) * (0.5 + self._draw()))
+            self.sleep(min(_LONGEST_PAUSE_S, 2.0 ** (tried - 1)) * (0.5 + self.draw()))
 
     def run_many(
         self, commands: Sequence[Sequence[str]], *, timeout: float, counted: str, changes: bool = False
@@ -231,13 +214,13 @@ class Runner:
             FencedError: They `change` something, and another nsw owns the campaign.
         """
         self.calls[counted] += len(commands)
-        fence = self._fence if changes else None
+        fence = self.fence if changes else None
         sent = [fence.fenced_command(argv) for argv in commands] if fence else commands
-        conditions: Conditions = {"timeout": timeout, "without": self._without, "keep": self._keep}
+        conditions: Conditions = {"timeout": timeout, "without": self.without, "keep": self.keep}
         if len(sent) == 1:
-            results = [self._transport.run(sent[0], **conditions)]
+            results = [self.transport.run(sent[0], **conditions)]
         else:
-            results = self._transport.run_many(sent, **conditions)
+            results = self.transport.run_many(sent, **conditions)
         if fence:
             results = [fence.unfenced_result(argv, result) for argv, result in zip(commands, results, strict=True)]
-        return [self._plain(result) for result in results]
+        return [self.plain(result) for result in results]

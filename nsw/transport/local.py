@@ -19,16 +19,7 @@ from typing import Any, Unpack
 
 from nsw.errors import DISK_FULL, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.safe_files import NotPlainError, copy_file, make_folders, open_plain
-from nsw.transport.model import (
-    MOST_OUTPUT,
-    Conditions,
-    Content,
-    Entry,
-    Excerpt,
-    Transport,
-    Unreadable,
-    matches,
-)
+from nsw.transport.model import MOST_OUTPUT, Conditions, Content, Entry, Excerpt, Transport, Unreadable, matches
 
 _LAST_WORDS_S = 5.0
 _LOOK_S = 0.02

@@ -16,38 +16,14 @@ from pathlib import Path
 from string import Template
 from typing import Any, Final, Unpack
 
-from nsw.errors import (
-    CampaignError,
-    CommandError,
-    CommandResult,
-    DownloadLimitError,
-    UnreachableError,
-    UsageError,
-    disk_full,
-)
+from nsw import errors
+from nsw.errors import CampaignError, CommandError, CommandResult, UnreachableError, UsageError, disk_full
 from nsw.recipe.units import parse_size
 from nsw.resources import shipped_text
 from nsw.safe_files import make_folders, open_plain, open_to_read, read_text
-from nsw.transport.model import (
-    MOST_OUTPUT,
-    Conditions,
-    Content,
-    Entry,
-    HostKeyCheck,
-    Transport,
-    Unreadable,
-    matches,
-)
-from nsw.transport.shell import (
-    Answer,
-    Bash,
-    Connection,
-    ConnectionLostError,
-    Shell,
-    TooLongError,
-    is_command_status,
-    stream,
-)
+from nsw.transport import shell
+from nsw.transport.model import MOST_OUTPUT, Conditions, Content, Entry, HostKeyCheck, Transport, Unreadable, matches
+from nsw.transport.shell import Answer, Bash, Connection, ConnectionLostError, Shell, TooLongError, stream
 
 __all__ = ["RemoteTransport", "most_bytes"]
 
@@ -381,7 +357,7 @@ def send(connection: Connection, files: Sequence[Upload]) -> None:
         bash.pipe.kill()
         raise UnreachableError(f"the connection was lost while files were sent: {cut or fault}") from None
     text = stderr.decode(errors="backslashreplace")
-    if not is_command_status(code) or (cut is not None and not text.strip()):
+    if not shell.is_command_status(code) or (cut is not None and not text.strip()):
         raise UnreachableError(f"the connection was lost while files were sent: {text.strip() or cut}")
     if code != 0 or cut is not None:
         raise CommandError(CommandResult(("cp", folder), code, "", text), subject="files cannot be written there")
@@ -525,7 +501,7 @@ def _receive_announcement(bash: Bash, downloads: Sequence[_Download], limit: int
     left = sum(file.size - file.have for file in downloads)
     if limit is not None and left > limit:
         have, may = (f"{number / (1 << 30):,.2f} GiB" for number in (left, limit))
-        raise DownloadLimitError(
+        raise errors.DownloadLimitError(
             f"{have} would be downloaded, but limits.download leaves {may}",
             hint="jobs continue; `nsw resume --download 50G` allows that much from then on",
         )

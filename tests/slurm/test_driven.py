@@ -535,7 +535,7 @@ def test_why_and_since_when_a_submission_is_in_doubt_is_in_the_ledger_until_it_i
 def test_an_sbatch_that_is_killed_again_and_again_fails_no_run(campaign, fake, code):
     it = campaign()
     said = []
-    it.scheduler._say = said.append
+    it.scheduler.say = said.append
     for _ in range(5):
         fake.fault("sbatch", rc=code, stderr="")
     it.rounds(12)
