@@ -616,13 +616,20 @@ def _explanation_blocks(comparison: Comparison) -> list[Block]:
     findings: list[Block] = [
         Finding(
             "difference",
-            f"{_case_prefix(comparison, row)}{_outcome_text(comparison, row)}{_difference_sentence(comparison, row)}.",
+            f"{_case_prefix(comparison, row)}{_outcome_text(comparison, row)}{_difference_sentence(comparison, row)}."
+            f"{_traced_text(comparison, row)}",
             evidence=(Evidence(_source_table_name(comparison, row), (case,)), Evidence("gpu_summary", (case,))),
         )
         for case, row in seen.items()
         if case in comparison.explained
     ]
     return findings[:_EXPLAINED]  # fmt: skip
+
+
+def _traced_text(comparison: Comparison, row: Compared) -> str:
+    """How long the sides are traced in all, behind a row of iterations; else empty."""
+    text = comparison.explained[row.case].traced_sentence if row.what in {ITERATION, MEAN_ITERATION} else ""
+    return f" {text}" if text else ""
 
 
 def _missing_part_notes(comparison: Comparison) -> list[Block]:

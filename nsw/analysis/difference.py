@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from nsw.analysis.groups import group_by, sum_by, sum_times_and_calls
 from nsw.analysis.kernel_classes import COPIES, NCCL, SETS, classify_gpu_operation
 from nsw.analysis.steady import steady_state_rows
-from nsw.quantities import format_sum_and_parts
+from nsw.quantities import format_ns, format_sum_and_parts
 from nsw.tables.names import short_name
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ __all__ = [
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
 _UNEXPLAINED: Final = 0.5  # of a figure's gain, which the time of an iteration does not show
+_ALIKE_WHOLE: Final = 0.01  # of their logarithms: changes of an iteration and of the traced time that are the same
 _MIN_SHARE: Final = 0.15  # of the difference: a smaller part has no place in the sentence
 _MAX_PARTS: Final = 3  # parts in the sentence
 _MAX_GROUPS: Final = 3  # and classes of the other kernels
@@ -96,6 +97,7 @@ class Difference:
     """All parts; their sum is `after` less `before`, the time of an iteration, or of all GPU work (`of_iteration`).
 
     `is_mean`: of the mean iteration, else of the median one. `slowest` says which iteration the mean follows from.
+    `traced_ns`: how long each side is traced, from its first CUDA call to its last; 0 where that is not known.
     """
 
     case: str
@@ -105,6 +107,7 @@ class Difference:
     changes: tuple[Change, ...]
     is_mean: bool = False
     slowest: str = ""
+    traced_ns: tuple[float, float] = (0.0, 0.0)
 
     @property
     def ns(self) -> float:
@@ -119,6 +122,16 @@ class Difference:
     def explains(self, gain: float) -> bool:
         """Whether a figure changes about alike: `gain` is the logarithm by which the second side is better."""
         return abs(gain - self.log_gain) <= _UNEXPLAINED * abs(gain)
+
+    @property
+    def traced_sentence(self) -> str:
+        """How long both sides are traced, where that changes unlike the iterations; else empty."""
+        before, after = self.traced_ns
+        if not self.of_iteration or not before or not after:
+            return ""
+        if abs(math.log(before / after) - self.log_gain) <= _ALIKE_WHOLE:
+            return ""
+        return f"From the first CUDA call to the last they take {format_ns(before)} and {format_ns(after)}."
 
     @property
     def sentence(self) -> str:
@@ -290,7 +303,8 @@ def explain_difference(
     changes.sort(key=lambda change: -abs(change.ns))
     is_mean = of_iteration and all(side.spent is not None and side.spent.is_mean for side in sides)
     changes = [change for change in changes if change.before or change.after]
-    return Difference(case, of_iteration, totals[0], totals[1], tuple(changes), is_mean)
+    traced_ns = (sides[0].traced_ns, sides[1].traced_ns)
+    return Difference(case, of_iteration, totals[0], totals[1], tuple(changes), is_mean, traced_ns=traced_ns)
 
 
 def _iteration_parts_ns(case: CaseSummary) -> dict[str, float] | None:

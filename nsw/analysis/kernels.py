@@ -21,7 +21,7 @@ from nsw.metrics.printed_metrics import (
     parse_unit,
 )
 from nsw.tables import full_rows
-from nsw.tables.names import short_name, without_spaces
+from nsw.tables.names import comparable_name, short_name, without_spaces
 from nsw.tables.parquet_tables import TableData, column_as_floats, distinct_values_and_codes
 
 if TYPE_CHECKING:
@@ -343,9 +343,9 @@ def kernel_table(
     sources = source_lines(tables.get("source_metrics"))
     shapes = _launch_shapes_by_kernel(tables.get("launches"))
     advice = _advice_by_kernel(tables.get("rules"), measured, no_ranges=_RANGE in shapes)
-    times = sum_times_and_calls((without_spaces(name), *both) for name, both in (timeline or {}).items())
+    times = sum_times_and_calls((comparable_name(name), *both) for name, both in (timeline or {}).items())
     kernel_rows = [
-        _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(without_spaces(name)))
+        _kernel_row(name, mean, measured, shapes.get(name, ()), advice.get(name), times.get(comparable_name(name)))
         for name, mean in _mean_metrics_by_kernel(measured).items()
     ]
     known_times = [row.time_ns for row in kernel_rows if row.time_ns is not None and not _is_ncu_range(row)]
@@ -412,9 +412,9 @@ def add_timeline_times(
         kernels: Those that counters were measured of.
         timeline: Of each kernel name its total time (ns) and launches; each of `kernels` is among them.
     """
-    times = sum_times_and_calls((without_spaces(name), *both) for name, both in timeline.items())
+    times = sum_times_and_calls((comparable_name(name), *both) for name, both in timeline.items())
     total_ns = sum(total for total, _ in times.values()) or 1.0
-    timed = [(kernel, *times[without_spaces(kernel.name)]) for kernel in kernels]
+    timed = [(kernel, *times[comparable_name(kernel.name)]) for kernel in kernels]
     rows = [
         replace(kernel, launches=calls, time_ns=ns, time_from="timeline", share_pct=100 * ns / total_ns)
         for kernel, ns, calls in timed

@@ -14,7 +14,7 @@ from nsw.analysis.groups import sum_by
 from nsw.analysis.kernels import add_timeline_times, kernel_times_by_name
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.tables import TableData, full_rows
-from nsw.tables.names import without_spaces
+from nsw.tables.names import comparable_name
 from nsw.wording import first_names
 
 if TYPE_CHECKING:
@@ -143,9 +143,15 @@ def _unjoined_counters_text(cases: Mapping[str, Sequence[ReadReport]]) -> str | 
     """Which counters are of no timeline, where there are timelines that they could be of."""
     alone = [members[0] for members in cases.values() if len(members) == 1]
     counters = [report.name for report in alone if report.kernels and not _timeline_kernel_names(report)]
-    if not counters or not any(_timeline_kernel_names(report) for members in cases.values() for report in members):
+    timelines = [report for members in cases.values() for report in members if _timeline_kernel_names(report)]
+    if not counters or not timelines:
         return None
     reason = "one of them must have all of their kernels, and no other counters"
+    if len(timelines) == 1 and len(counters) == 1:
+        names = _timeline_kernel_names(timelines[0])
+        kernels = next(report.kernels for report in alone if report.name == counters[0])
+        if missing := [kernel.short_name for kernel in kernels if comparable_name(kernel.name) not in names]:
+            reason = f"{timelines[0].name} has no kernel {first_names(missing, 1)}"
     return f"Not joined with a timeline: {first_names(counters, _COUNTERS_NAMED)} ({reason})."
 
 
@@ -154,11 +160,11 @@ def _timeline_kernel_names(report: ReadReport) -> frozenset[str]:
     if report.kernels:
         return frozenset()
     rows = full_rows("gpu_summary", report.tables.get("gpu_summary", []))
-    return frozenset(without_spaces(row["name"]) for row in rows if row["kind"] == "kernel")
+    return frozenset(comparable_name(row["name"]) for row in rows if row["kind"] == "kernel")
 
 
 def _counted_kernel_names(report: ReadReport) -> frozenset[str]:
-    return frozenset(without_spaces(kernel.name) for kernel in report.kernels)
+    return frozenset(comparable_name(kernel.name) for kernel in report.kernels)
 
 
 def kernels_of_case(reports: Sequence[ReadReport]) -> tuple[KernelRow, ...]:

@@ -348,7 +348,7 @@ class _ScriptReader:
             self._report(statement, reason, understood=is_used, text=statement.without_values)
         elif program == "export" and self._add_to_env(statement):
             self._report(statement, "app.env", text=statement.without_values)
-        elif file is None or file.startswith(("/", "~")):
+        elif file is None or file.startswith(("/", "~")) or self._is_on_path(file):
             self._add_to_setup(statement)
             self._report(statement, "app.setup", text=statement.without_values if statement.assigns else None)
         elif (target := self._folder(statement)) is not None or (parts.path.parent / file).is_file():
@@ -360,6 +360,10 @@ class _ScriptReader:
         else:
             reason = "the file is not beside the script: name it by its whole path"
             self._report(statement, reason, understood=False)
+
+    def _is_on_path(self, file: str) -> bool:
+        """Whether bash looks for a sourced file on PATH alone, as for conda's `activate`."""
+        return not {"/", "."} & set(file) and not (self._parts.path.parent / file).is_file()
 
     def _add_to_env(self, statement: Statement) -> bool:
         """Add an export to app.env if its value is the same wherever it is set; whether it was added."""

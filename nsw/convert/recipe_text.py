@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "ScriptParts", "recipe_text", "shell_word", "site_text", "template_text"]
 
+_ALONE: Final = "passes: baseline (the script profiles nothing: add a pass such as `timeline: {}`)"
 _SOURCES: Final = frozenset({".c", ".cc", ".cpp", ".cxx", ".cu", ".f", ".f90", ".F90", ".hip"})
 _MAPPED: Final = re.compile(r"ppr:(\d+):node(?::pe=(\d+))?", re.IGNORECASE)  # of mpirun --map-by
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?")
@@ -515,7 +516,7 @@ class _RecipeWriter:
         report = self._parts.report
         kinds = [run.parts.words.kind for run in self._group if run.parts.words]
         names: list[str] = []
-        is_alone_written = False
+        is_alone_written, profiled = False, any(kind != "baseline" for kind in kinds)
         for run in self._group:
             words = run.parts.words
             if words is not None and words.kind != "baseline":
@@ -525,7 +526,7 @@ class _RecipeWriter:
                 keys = {"name": name} if kinds.count(words.kind) > 1 else {}
                 yield from self._pass_lines(run, words, keys, processes=processes)
                 continue
-            report(run.statement, "passes: baseline")
+            report(run.statement, "passes: baseline" if profiled else _ALONE)
             for text, reason in words.unknown if words else ():
                 report(run.statement, reason, understood=False, text=text)
             if not is_alone_written:

@@ -75,6 +75,9 @@ _CUTLASS_ARGUMENT = re.compile(r"(?:Kernel2?|device_kernel)<(?:struct )?(cutlass
 _CORRELATION = re.compile(r"(?<!\s)\s*+\[\d+\]\s*\Z")  # each row of blanks is tried once
 _FIRST_ARGUMENT = re.compile(r"IN(?:S[0-9A-Z]*_)?")  # a class in a namespace
 _CUT_UNNAMED = re.compile(r"(?<![<\w])unnamed>::")  # as ncu prints <unnamed>:: of some names
+_CAST = re.compile(r"\([\w:<> ]{1,80}\)(?=-?\d)")
+_SCOPE = re.compile(r"(?:\b\w+|<?unnamed>|\(anonymous namespace\))::")
+_NO_BRACKETS = str.maketrans("", "", "<>")
 _API_VERSION = re.compile(r"_v\d{1,5}\Z")  # cudaLaunchKernel_v7000, cuMemAlloc_v2
 _LENGTH = re.compile(r"L?(\d{1,4})")
 _SOURCE_NAME = re.compile(r"_?_Z(?:L|N[KVr]*)?((?:L?\d+[A-Za-z_])|(?:S[tabsiod_]))")
@@ -125,6 +128,16 @@ def api_name_without_version(name: str) -> str:
 def without_spaces(name: str) -> str:
     """A name without spaces, which the profilers put at different places: `float *`, `float*`."""
     return "".join(name.split())
+
+
+@lru_cache(maxsize=_CACHED)
+def comparable_name(name: str) -> str:
+    """A name without what nsys prints and ncu leaves out: casts of template arguments, some namespaces.
+
+    nsys has `void at::native::fill<(int)4>(T1 *)` where ncu has `void fill<4>(T1 *)`, and cuts `<unnamed>`.
+    """
+    name = _CAST.sub("", name[:_LONGEST])
+    return "".join(_SCOPE.sub("", name).translate(_NO_BRACKETS).split())
 
 
 def demangle_fully(name: str) -> str:

@@ -737,6 +737,48 @@ def test_a_selection_by_data_is_told_from_values_that_are_read():
     assert "the host reads 10 values of a few bytes back an iteration" in text
 
 
+def test_kernels_of_selections_without_values_for_them_are_no_selections():
+    """As of the gradient of an embedding, which reads nothing back; the value is the loss's."""
+    parts = [KERNELS, part("steady", "void cub::DeviceSelectSweepKernel", 1 * MS, calls=18 * 7), LAUNCHES]
+    rows = [gap("value", "middle", 1, 2.4 * MS), gap("launch", "middle", 20, 10 * US)]
+    text = " ".join(explained(*rows, values=1, waits=1, parts=parts))
+    assert "selection" not in text
+    assert "reads a value of a few bytes back" in text
+
+
+def test_a_number_that_is_copied_to_the_gpu_is_no_input():
+    def text(size):
+        sides = {"before": "copy from the GPU, pinned", "behind": "copy to the GPU, pinned"}
+        row = gap("launch", "long", 1, 2.72 * MS, to_gpu=1)
+        return " ".join(explained(row | sides | {"before_bytes": 12, "behind_bytes": size}, spawns=0))
+
+    assert "its input" in text(4096)
+    assert "its input" not in text(4)
+    assert "makes no CUDA call (each between a copy of 12 bytes from the GPU" in text(4)
+
+
+def test_the_gain_of_short_gaps_is_of_the_time_of_all_iterations():
+    rows = [gap("value", "middle", 1, 2.4 * MS)]
+    slow = {"slow": 3, "slower_ns": 54 * MS, "slower_gpu_ns": 20 * MS}
+    alone, beside = (" ".join(explained(*rows, values=1, waits=1, slower_pct=pct, **slow)) for pct in (9.9, 30.0))
+    assert "Gain: at most 68 % of the time" in alone
+    assert "Gain: at most 48 % of the time" in beside
+
+
+def test_programs_of_xla_that_have_kernels_of_triton_are_jaxs():
+    kernels = [part("steady", name, 9 * MS) for name in ("loop_add_fusion_1", "triton_softmax_1")]
+    text = " ".join(explained(gap("launch", "middle", 125, 21.8 * US), parts=[*kernels, LAUNCHES]))
+    assert "under jax.jit" in text
+
+
+def test_where_waits_are_most_of_little_idle_time_the_host_is_to_run_ahead():
+    (text,) = explained(
+        gap("launch", "short", 50, 6 * US), gap("synchronise", "short", 50, 18 * US), busy=70.0, waits=5
+    )
+    assert "waits for the GPU 0.900 ms" in text
+    assert "Let the host run ahead" in text
+
+
 def test_a_wait_behind_a_graph_is_no_fault():
     graphs = [KERNELS, call("cudaGraphLaunch", 2, 20 * US)]
     rows = [gap("synchronise", "middle", 2, 300 * US)]

@@ -493,4 +493,15 @@ def test_counters_that_are_of_no_timeline_are_named(kernels, is_joined):
     counters = [ReadReport("c.csv", {}, tuple(replace(KERNEL, name=name, short_name=name) for name in kernels))]
     summary = summarize_reports("all", [timeline, *(counters if kernels else ())])
     assert (summary.note is None) is (is_joined is not False)
-    assert is_joined is not False or summary.note.startswith("Not joined with a timeline: c.csv (")
+    assert is_joined is not False or summary.note == "Not joined with a timeline: c.csv (t.sqlite has no kernel m)."
+
+
+def test_counters_are_of_a_timeline_whose_names_have_casts_and_namespaces_that_ncu_leaves_out():
+    long = "void at::native::multi_tensor<at::native::<unnamed>::Meta<(int)1>, (unsigned long)2>(T1 *)"
+    timeline = ReadReport("t.sqlite", {"gpu_summary": [gpu_row(long, 9 * MS) | {"kind": "kernel"}]})
+    printed = "void multi_tensor<unnamed>::Meta<1>, 2>(T1*)"
+    counters = ReadReport("c.csv", {}, (replace(KERNEL, name=printed, short_name="multi_tensor"),))
+    summary = summarize_reports("all", [timeline, counters])
+    assert summary.note is None
+    (case,) = summary.cases
+    assert [kernel.time_ns for kernel in case.kernels] == [9 * MS]

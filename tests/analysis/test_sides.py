@@ -65,6 +65,7 @@ class Spent:
 @dataclass(frozen=True)
 class Case:
     spent: Spent | None
+    traced_ns: float = 0.0
 
 
 def side(name: str, values: dict[str, list[float]], *, unit: str = "images/s", source: str = "", **how: Any) -> Side:
@@ -379,6 +380,13 @@ def test_many_small_kernels_of_a_difference_are_named_by_their_class():
     assert difference.sentence == (
         "An iteration takes 3.000 ms more: the GPU waits 1.000 ms more for the host; GEMM kernels take 2.000 ms more"
     )
+
+
+@pytest.mark.parametrize(("traced_s", "says"), [((6.0, 5.0), True), ((6.0, 3.0), False), ((0.0, 5.0), False)])
+def test_how_long_both_are_traced_is_said_where_it_changes_unlike_an_iteration(traced_s, says):
+    traced_ns = (traced_s[0] * 1e9, traced_s[1] * 1e9)
+    text = Difference("c", True, 20e6, 10e6, (), traced_ns=traced_ns).traced_sentence
+    assert text == ("From the first CUDA call to the last they take 6 s and 5 s." if says else "")
 
 
 def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them():

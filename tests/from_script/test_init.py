@@ -179,6 +179,14 @@ def test_signs_of_jinja_stay_what_they_are(init, home, nsw):
         assert words in text
 
 
+def test_a_script_without_a_profiler_is_told_so_and_condas_activate_stays_as_it_is(init, home):
+    said = init(f"{HEAD}source activate myenv\nsource gone.sh\npython train.py\n")
+    assert loaded(home).app.setup == ["source activate myenv"]
+    assert "the script profiles nothing: add a pass such as `timeline: {}`" in said.out
+    assert "source gone.sh" in said.out.partition("not understood of job.sh")[2]
+    assert "profiles nothing" not in init(f"{HEAD}nsys profile ./prog\n./prog\n", "--force").out
+
+
 def test_a_file_of_settings_is_named_by_its_whole_path(init, home):
     (home / "env.sh").write_text("")
     said = init(f"{HEAD}source env.sh\n. other.sh\nnsys profile ./a\n")

@@ -47,6 +47,7 @@ __all__ = [
     "SlowIterations",
     "divide_idle_time",
     "find_slow_iterations",
+    "first_idle_part",
     "idle_gpu_hits",
     "idle_time_by_cause",
     "idle_time_parts_text",
@@ -142,7 +143,8 @@ def find_slow_iterations(case: CaseSummary) -> SlowIterations | None:
     is_other_work = use.get("slower_operations", 0.0) >= MORE_WORK * idle.operations
     if not period and not slow.is_of_host and slow.gpu_ns < MOST_OF_SLOWER * more_ns and not is_other_work:
         return None
-    if iterations.found_by == "kernel_sequence" and ("launches" not in use or idle.operations < _LOOP):
+    is_inner_loop = idle.operations < _LOOP and not (slow.is_of_host or is_other_work)
+    if iterations.found_by == "kernel_sequence" and ("launches" not in use or is_inner_loop):
         return None  # which may be a loop within an iteration
     return slow
 
@@ -323,6 +325,11 @@ def idle_time_parts_text(case: CaseSummary, idle: IdleGpu) -> str:
         return ""
     size, listing = _sum_and_parts_text(parts)
     return f"{size} of idle time: {listing}"
+
+
+def first_idle_part(case: CaseSummary, idle: IdleGpu) -> str:
+    """What most of the idle time goes to, in the words of `idle_time_parts_text`; empty where no gap tells."""
+    return next(iter(_largest_parts(idle, divide_idle_time(idle, idle_time_by_cause(case, idle)))), "")
 
 
 def _largest_parts(idle: IdleGpu, parts: Mapping[str, float]) -> dict[str, float]:

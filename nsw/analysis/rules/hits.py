@@ -45,7 +45,7 @@ UNMEASURED_GAPS: Final = "gaps-unmeasured"  # the cause of idle time that tables
 ALL_TIME: Final = "the time"  # what a gain is a share of, where a rule says nothing else
 MOSTLY: Final = 0.5
 AMPERE: Final = (8, 0)  # compute capability from which tensor cores multiply TF32, over PCIe 4
-_PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|triton_|multi_tensor_apply|elementwise_kernel")
+_PYTHON: Final = re.compile(r"\bat::|at_cuda_detail|multi_tensor_apply|elementwise_kernel")
 _PYTHON_LIBRARY: Final = re.compile(r"cupy_\w+__|cupy::|cudapy::|\[abi:v\d|tensorflow::")  # CuPy, Numba, TensorFlow
 # by the compilers of NVIDIA and LLVM: the function, its line, `gpu`; the function and its line in a kernel's prefix
 _DIRECTIVES: Final = {
@@ -154,6 +154,8 @@ def _framework_of_names(names: tuple[str, ...]) -> str:
         return "pytorch"
     if any(_JAX.match(name) for name in names):
         return "jax"
+    if any("triton_" in name for name in names):  # XLA has such names too
+        return "pytorch"
     if any(_PYTHON_LIBRARY.search(name) for name in names):
         return "python"
     return next((model for model, made in _DIRECTIVES.items() if any(made.match(name) for name in names)), "any")

@@ -28,6 +28,7 @@ _FEW_ITERATIONS: Final = 8  # of fewer no one is usual
 _UNLIKE: Final = 1.5  # times by which waits differ whose range is worth a word
 _LARGE_RESULT: Final = 1 << 18  # bytes that the host copies back an iteration: its work on them takes long
 _BOTH: Final = 0.7  # of the time of gaps between a copy back and one to the GPU: else the latter is what they share
+_NUMBER: Final = 64  # bytes of a copy that is no input, but what an operation is given
 _LONGER: Final = 1.1  # times the rest of an iteration: input that one thread cannot make beside it
 _LISTED: Final = 2  # pairs of operations between which gaps are
 _A_LINE: Final = 0.02  # of gaps that end with input: writes that take less do not say what the rest is
@@ -270,8 +271,11 @@ def _results(gaps: LongGaps) -> IdleCause | None:
     )  # fmt: skip
 
 
-def _input(gaps: LongGaps) -> IdleCause:
-    """Work before a copy to the GPU."""
+def _input(gaps: LongGaps) -> IdleCause | None:
+    """Work before a copy to the GPU, unless that is a number."""
+    numbers = (gap.total_ns for gap in gaps.gaps if gap.sides and 0 < (gap.sides.behind_bytes or 0) <= _NUMBER)
+    if sum(numbers) >= MOSTLY * gaps.sum_of("total_ns"):
+        return None
     idle, does = gaps.idle, "the host makes no CUDA call, and then copies its input to the GPU"
     if not idle.has_calls:
         does = "the GPU waits for a copy to it"

@@ -57,6 +57,8 @@ _BASES: Final[Mapping[str, str]] = {
 _PROVED_BY: Final[Mapping[str, tuple[str, ...]]] = {"gaps": ("gaps", "gpu_use", "iterations")}
 _FAULTS: Final = frozenset({"stray-context"})  # what no program wants, however little it takes
 _OF_A_MOMENT: Final = frozenset({"slow-first-iteration", "slow-iteration"})  # which explain no other iteration
+_OF_SHORT_GAPS: Final = frozenset({"launch-bound", "scalar-reads", "changing-shapes", "sync-each-operation"})
+_MUCH_SLOWER_PCT: Final = 10.0  # of the steady state, that slow iterations take longer, told or not
 _OF_SLOW_ITERATIONS: Final = _OF_A_MOMENT | {"periodic-slow-iteration", "recompilation"}
 # faults of the host in gaps of their own, or now and then
 _OF_THE_HOST: Final = frozenset(
@@ -71,6 +73,7 @@ _GENERAL: Final[Mapping[str, frozenset[str]]] = {
 _EXPLAINS: Final = 0.25  # of a gain: a fault that wins as much comes first
 _ALIKE: Final = 4  # other cases of a rule that are named
 _OF_THIS_RUN: Final = "nvtx_summary"  # the table of hits whose gain is of this run: what is compiled
+_IDLE: Final = "gaps"  # the table of hits of idle time
 _OF_CALLS: Final = "api"  # the table of hits whose gain is of the host's calls and the GPU's work together
 _LATE_INPUT_PCT: Final = 25.0  # of the time: waiting for input that decides how fast a program is
 _COMPILES: Final = frozenset({"slow-first-iteration", "recompilation"})
@@ -96,10 +99,12 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
     rules = [*_all_rules()] if cases else []
     for case in cases:
         hits = [hit for name, rule in rules for hit in _apply_rule(name, rule, case, context)]
-        remaining = unmeasured = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None
+        unmeasured, healthy = timeline.unmeasured_kernel_hit(case, hits) if len(cases) == 1 else None, None
         if all(hit.healthy or (hit.cause in _OF_SLOW_ITERATIONS and not hit.gain_pct) for hit in hits):
-            remaining, unmeasured = timeline.healthy_gpu_hit(case), None
-        hits += [hit for hit in (remaining, timeline.fusible_work_hit(case, hits)) if hit is not None]
+            healthy = timeline.healthy_gpu_hit(case)
+            if healthy is None or healthy.table != _IDLE:  # of a busy GPU it names the kernel
+                unmeasured = None
+        hits += [hit for hit in (healthy, unmeasured, timeline.fusible_work_hit(case, hits)) if hit is not None]
         hits = _drop_hits_of_little_time(case, hits)
         hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_alone=len(cases) == 1)
         ordered = order_hits(_drop_small_hits(_behind_input(case, hits)), once_weight=_once_weight(case))
@@ -129,13 +134,13 @@ def _name_gain_bases(case: CaseSummary, hits: Sequence[Hit], *, is_alone: bool) 
 
 
 def _gains_of_all_time(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:
-    """The hits with the gain of launches, which are those of usual iterations, as a share of the time of all."""
+    """The hits with the gain of short gaps, which are those of usual iterations, as a share of the time of all."""
     idle = case.idle_gpu
     slower_pct = idle.use.get("slower_pct", 0.0) if idle is not None and not idle.is_mean else 0.0
-    if not slower_pct or not any(hit.cause == "periodic-slow-iteration" for hit in hits):
+    if slower_pct < _MUCH_SLOWER_PCT and not any(hit.cause == "periodic-slow-iteration" for hit in hits):
         return [*hits]
     usual = 1 - slower_pct / 100
-    return [replace(hit, gain_pct=usual * hit.gain_pct) if hit.cause == "launch-bound" else hit for hit in hits]
+    return [replace(hit, gain_pct=usual * hit.gain_pct) if hit.cause in _OF_SHORT_GAPS else hit for hit in hits]
 
 
 def _behind_input(case: CaseSummary, hits: Sequence[Hit]) -> list[Hit]:

@@ -35,6 +35,7 @@ _MANY: Final = 20  # launches of an iteration
 _GRAPH: Final = re.compile(r"cu(?:da)?GraphLaunch")
 _SELECTS: Final = re.compile(r"Select|Unique|Partition|nonzero", re.IGNORECASE)  # in a kernel's own name
 _SELECTING: Final = re.compile(r"\bcub\b|nonzero|index|gather|scatter", re.IGNORECASE)
+_SIZES: Final = 0.4  # values that are read for each kernel of a selection, which may take two: else they are no sizes
 _STRETCH: Final = 25  # operations between two values that are read back, which a graph is worth for
 _MANY_READS: Final = 10  # an iteration: no convergence test or log has so many
 _ONCE: Final = 1.5  # an iteration, at whose end a value may be read back
@@ -376,13 +377,15 @@ def _read_back_size_text(idle: IdleGpu) -> str:
 def _selection_kernel_share(case: CaseSummary, idle: IdleGpu) -> float:
     """How much of the kernels select or gather rows by data, 0 to 1; 0 where most values read are no selection's size.
 
-    A selection has a kernel by whose name it is known, and the host reads its size.
+    A selection has a kernel by whose name it is known, and the host reads its size; the gradient of an embedding has
+    such kernels too, and reads nothing.
     """
     kernels = [share for share in case.gpu_work if share.kind == "kernel"]
     total = sum(share.calls or 0.0 for share in kernels)
     selections = sum(share.calls or 0.0 for share in kernels if _SELECTS.search(share.short_name.partition("<")[0]))
     selections /= max(iteration_count(case), 1) if idle.is_iteration else 1
-    if not selections or selections < MOSTLY * idle.use.get("values", 0.0):
+    values = idle.use.get("values", 0.0)
+    if not selections or selections < MOSTLY * values or values < _SIZES * selections:
         return 0.0
     return sum(share.calls or 0.0 for share in kernels if _SELECTING.search(share.name)) / total
 

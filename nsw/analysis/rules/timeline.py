@@ -8,9 +8,10 @@ from nsw.analysis.idle_gpu import BUSY_PCT, IdleGpu
 from nsw.analysis.rules.binding import LATENCY, binding_part, busiest_part_pct
 from nsw.analysis.rules.causes import causes
 from nsw.analysis.rules.counters import is_library_kernel_name
-from nsw.analysis.rules.gaps import idle_gpu_hits, idle_time_parts_text, remove_profiler_slowdown
+from nsw.analysis.rules.gaps import first_idle_part, idle_gpu_hits, idle_time_parts_text, remove_profiler_slowdown
 from nsw.analysis.rules.gpu_work import counters_command_text
 from nsw.analysis.rules.hits import COPIED_PCT, Context, Hit, detect_framework
+from nsw.analysis.rules.idle_causes import GAP_WORDS
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, profiler_slowdown, time_without_profiler
 from nsw.quantities import format_ns, rate
 from nsw.wording import plural
@@ -27,6 +28,12 @@ _ALL: Final = 0.9  # of the time: copies that decide it
 _MOST_PCT: Final = 50.0  # of the GPU's work: a kernel that stands out
 _OUTWEIGHS: Final = 4.0  # times the largest gain
 _FEW_BLOCKS: Final = 2.0  # an SM, which holds up to 32
+# the largest part of idle time of which no cause takes much -> the cause whose remedy helps
+_CURES: Final = {"values read back": "scalar-reads", "allocation": "allocation-in-loop"}
+_RUN_AHEAD: Final = (
+    "Let the host run ahead: no wait for the GPU in the loop but for what the iteration before copied back"
+    " (asynchronously, to pinned memory)."
+)
 _FUSIBLE: Final = "elementwise, normalisation and reduction"
 _PRODUCTS: Final = ("GEMM", "convolution", "attention", "matrix-vector", "recurrence")  # work that nothing fuses
 _FUSE: Final = "Each of them passes over memory by itself; torch.compile fuses many of them."
@@ -183,7 +190,10 @@ def _partly_idle_gpu_hit(case: CaseSummary, measured: IdleGpu) -> Hit | None:
         f"{idle.gpu} is busy {idle.busy_pct:.0f} % of an iteration of {format_ns(idle.med_ns)} with"
         f" {plural(round(idle.operations), 'operation')}; {parts}"
     )
-    advice, fusible = f"Fewer gaps: {causes()['launch-bound'].remedy(detect_framework(case))}", _fusible_work_pct(case)
+    first, fusible = first_idle_part(case, idle), _fusible_work_pct(case)
+    advice = _RUN_AHEAD
+    if first != GAP_WORDS["synchronise"]:
+        advice = f"Fewer gaps: {causes()[_CURES.get(first, 'launch-bound')].remedy(detect_framework(case))}"
     if fusible >= _LARGE_PCT:
         fact += f"; {fusible:.0f} % of the GPU's work is {_FUSIBLE} kernels"
         advice = "torch.compile fuses many of them, which leaves fewer gaps too."
