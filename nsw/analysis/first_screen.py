@@ -51,7 +51,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BASES", "FAILED", "HEADLINE", "find_headline", "first_screen_blocks"]
 
-BASES: Final = frozenset({"left-out", "outside"})  # notes that say what shares are not of, which a screen always has
+# notes that a screen always has: what shares are not of, what was not joined
+BASES: Final = frozenset({"left-out", "outside", "note"})
 HEADLINE: Final = "headline"
 FAILED: Final = "program failed"  # the finding that a report's program failed
 _MOST_OF_MODEL_PCT: Final = 66.0  # of the time of counted kernels
