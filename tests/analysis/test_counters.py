@@ -354,6 +354,13 @@ def test_a_kernel_wins_no_more_than_its_share_of_an_iteration_in_which_the_gpu_i
     assert found["too-few-blocks"].gain_pct == pytest.approx(0.4 * 50)
 
 
+def test_launches_of_unlike_grids_have_a_range_of_blocks():
+    shapes = (("(4, 1, 1)", "(384, 1, 1)"), ("(29, 1, 1)", "(384, 1, 1)"))
+    alike, unlike = (replace(kernel(blocks=14.0, waves_per_sm=0.02), shapes=shapes[:count]) for count in (0, 2))
+    assert "14 blocks" in hits(alike)["too-few-blocks"].fact
+    assert "4 to 29 blocks" in hits(unlike)["too-few-blocks"].fact
+
+
 @pytest.mark.parametrize(("limit", "saved"), [(50.0, 70 * (1 - 0.5 / 0.75)), (12.5, 70 * (1 - 50 / 95))])
 def test_more_warps_fill_the_waits_for_results_each_a_part_of_what_is_left(limit, saved):
     ill = kernel(memory=50.0, dram=50.0, theoretical_occupancy_pct=limit, occupancy_limiter="registers")

@@ -36,6 +36,14 @@ def test_equal_layers_are_not_taken_for_iterations():
     assert set(np.diff(heads).tolist()) == {len(LAYERS)}
 
 
+def test_a_phase_before_it_that_fits_a_multiple_does_not_make_it_longer():
+    """A third of the kernels repeats at 12 times the loop's length."""
+    phase = np.random.default_rng(1).integers(100, 120, 12 * 31).tolist()
+    heads, _ = found([*phase * 13, *list(range(31)) * 300])
+    assert np.diff(heads).tolist() == [31] * (len(heads) - 1)
+    assert len(heads) == 300
+
+
 def test_a_kernel_more_in_some_iterations_moves_nothing():
     step = [50, 1, 2, 3, 2, 4]
     sequence, heads = [], []

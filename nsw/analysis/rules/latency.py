@@ -165,12 +165,12 @@ def _few_blocks_remark(kernel: KernelRow, blocks: float, sms: float) -> Remark |
     shared = max((parts.get(name, 0.0) for name in (DRAM, L2)), default=0.0)
     if (kernel.launch_ns or SHORT_NS) < SHORT_NS / 2:  # of which more blocks win nothing
         return None
-    count = f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
+    count = _block_count_text(kernel, blocks)
     of_all = f"{count} for {'' if 'sm_count' in kernel.metrics else 'some '}{sms:.0f} SMs"  # waves are rounded
     threads, busiest = kernel.metrics.get("threads_per_block", 0.0), max(parts.values(), default=0.0)
     filled = blocks * threads / (sms * THREADS_OF_SM)
     if 0 < filled < FEW_THREADS and 0 < busiest < LITTLE_PCT:  # all blocks wait: it lacks more than those of idle SMs
-        text = f"{_launch_size_text(blocks, threads)}{of_all.removeprefix(count)}"
+        text = f"{count} of {threads:,.0f} threads{of_all.removeprefix(count)}"
         return Remark(
             100 * (1 - busiest / REACHED_PCT), "too-few-blocks", text,
             f"has {text}, {100 * filled:.0f} % of the threads that the GPU holds; its busiest part is {busiest:.0f} %"
@@ -179,6 +179,14 @@ def _few_blocks_remark(kernel: KernelRow, blocks: float, sms: float) -> Remark |
     return Remark(
         100 * (1 - max(blocks / sms, shared / 100)), "too-few-blocks", of_all, f"has {of_all}",
     )  # fmt: skip
+
+
+def _block_count_text(kernel: KernelRow, blocks: float) -> str:
+    """How many blocks its launches have, from the fewest to the most; `blocks` is their mean."""
+    counts = [_launch_size(grid, block)[0] for grid, block in kernel.shapes] or [blocks]
+    if min(counts) < max(counts):
+        return f"{min(counts):,.0f} to {max(counts):,.0f} blocks"
+    return f"{blocks:,.0f} {'block' if blocks == 1 else 'blocks'}"
 
 
 def few_warps_text(kernel: KernelRow) -> str:

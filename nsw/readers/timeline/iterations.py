@@ -533,9 +533,15 @@ def _lags_within(window: IntArray) -> list[tuple[int, bool]]:
     if max(shares.values()) < _EQUAL:
         return []
     best = min(lag for lag in tried if shares[lag] >= max(shares.values()) - _NEARLY)
-    exact = (lag for lag in range(1, best // 2 + 1) if best % lag == 0 and bool((window[:-lag] == window[lag:]).all()))
+    divisors = [lag for lag in range(1, best // 2 + 1) if best % lag == 0]
+    exact = (lag for lag in divisors if bool((window[:-lag] == window[lag:]).all()))
     if (shortest := next(exact, None)) is not None:
         return [(shortest, True)]
+    # another repetition before it, of a phase of its own, may fit a multiple alone
+    late = window[len(window) // 2 : len(window) - len(window) // 10]
+    exact = (lag for lag in divisors if len(late) > 2 * best and bool((late[:-lag] == late[lag:]).all()))
+    if (shortest := next(exact, None)) is not None:
+        return [(shortest, True), (best, True)]
     return [*((lag, False) for lag in tried if lag < best and shares[lag] >= _EQUAL), (best, True)]
 
 
