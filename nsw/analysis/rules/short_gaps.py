@@ -220,7 +220,7 @@ def _late_launches_cause(idle: IdleGpu, gaps: _ShortGaps) -> IdleCause | None:
     return IdleCause(
         "scalar-reads", saved_ns, f"waits {format_ns(waits_ns)} for {count}",
         f"the host waits {format_ns(waits_ns)} of an iteration for the GPU, where it reads {count} back, and so is not"
-        " ahead of it with its launches behind that", named=((GAP_WORDS["launch"], saved_ns),),
+        " ahead of it with its launches behind that",
     )  # fmt: skip
 
 
