@@ -14,7 +14,7 @@ import nsw as nsw_module
 from nsw.engine import tables
 from nsw.engine.folder import CampaignFolder
 from nsw.errors import LimitError
-from nsw.tables import to_arrow
+from nsw.tables import parquet_tables, to_arrow
 from tests.cli.conftest import in_folder
 
 ENDLESS = (
@@ -90,7 +90,7 @@ def test_a_table_of_others_that_takes_too_much_memory_is_refused_until_the_optio
     good, nsw, bomb, monkeypatch
 ):
     monkeypatch.setattr(CampaignFolder, "trusted", False)  # tests/security has a second user
-    monkeypatch.setattr(tables, "read_stored_rows", tables.read_stored_table)  # rows hold the text once
+    monkeypatch.setattr(tables, "read_stored_rows", parquet_tables.read_stored_table)  # rows hold the text once
     said = nsw("summarize", good.name, "--max-memory", "900M", exits=2)
     assert "gpu_summary.parquet takes more than 900 MiB" in said.err
     assert f"`nsw summarize {good.name} --max-memory 64G" in said.err

@@ -47,7 +47,7 @@ def machine(tmp_path, server):
     for file in (tmp_path / "scratch").glob("jobs/*.host"):  # what a failed test left
         with suppress(ProcessLookupError, ValueError):
             os.killpg(int(file.read_text().partition(".")[0]), signal.SIGKILL)
-    made[0]._transport.close()
+    made[0].transport.close()
 
 
 def job(tmp_path, name, body, gpus=0):
