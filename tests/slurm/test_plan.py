@@ -117,7 +117,7 @@ def test_slurm_s_commands_without_a_working_configuration_are_a_warning(cluster)
     done = cluster.run("env", f"SLURM_CONF={cluster.work}/slurm.conf", *words)
     assert done.returncode == 0, done.stderr
     shown = " ".join(done.stdout.split())
-    assert "warning: asked-j1: Slurm gave no answer whether it would accept this job" in shown
+    assert "warning: asked-j1, asked-j2: Slurm gave no answer whether it would accept this job" in shown
     assert "Unable to process configuration file" in shown
     assert "would refuse" not in shown
 
