@@ -489,7 +489,7 @@ def test_launches_that_come_late_behind_a_value_are_the_waits_fault():
     says = "the host waits 1.5 ms of an iteration for the GPU, where it reads a value back, and so is not ahead of it"
     assert says in texts()
     assert "Gain: at most 25 %" in texts()
-    assert says not in texts(wait_ns=0.3 * MS)  # which would win nothing
+    assert says not in texts(wait_ns=0.3 * MS)  # a wait so short is none to cure
     assert says not in texts(values=0)
 
 
@@ -767,8 +767,10 @@ def test_the_gain_of_short_gaps_is_of_the_time_of_all_iterations():
 
 def test_programs_of_xla_that_have_kernels_of_triton_are_jaxs():
     kernels = [part("steady", name, 9 * MS) for name in ("loop_add_fusion_1", "triton_softmax_1")]
-    text = " ".join(explained(gap("launch", "middle", 125, 21.8 * US), parts=[*kernels, LAUNCHES]))
-    assert "under jax.jit" in text
+    launches = gap("launch", "middle", 125, 21.8 * US)
+    assert "under jax.jit" in " ".join(explained(launches, parts=[*kernels, LAUNCHES]))
+    inductor = part("steady", "triton_poi_fused_add_0", 18 * MS)
+    assert "torch.compile" in " ".join(explained(launches, parts=[inductor, LAUNCHES]))
 
 
 def test_where_waits_are_most_of_little_idle_time_the_host_is_to_run_ahead():
@@ -921,6 +923,42 @@ def test_its_share_is_the_headline_rather_than_that_of_the_largest_class():
     fusible = "of GPU work is elementwise, normalisation and reduction"
     assert f"51 % {fusible}" in headline(("gemm", 3.9), ("fprop", 3.8))
     assert fusible not in headline(("gemm", 5), ("fprop", 4))  # nothing fuses products, which take more
+
+
+def test_a_program_that_runs_long_before_its_first_cuda_call_is_told_so():
+    def text(start_ns):
+        rows = [phase_row("setup", 1000 * MS), phase_row("steady", 5000 * MS)]
+        parts = [part("steady", "k", 18 * MS)]
+        tables = {"phases": [row | {"start_ns": start_ns} for row in rows], "gpu_summary": whole(parts)}
+        data = CampaignData("c", "", None, [timeline()], tables | {"phase_summary": parts})
+        notes = [
+            block.text for block in first_screen_blocks(summarize(data, ReportRequest())) if isinstance(block, Note)
+        ]
+        return " ".join(notes)
+
+    assert "The program runs 3 s before its first CUDA call, 33 % of 9 s." in text(3e9)
+    assert "before its first CUDA call" not in text(1.5e9)
+
+
+def test_what_is_compiled_at_the_start_stands_before_an_iteration():
+    rows = [part("steady", "loop_add_fusion", 18 * MS), LAUNCHES]
+    compiled = {"run": "r", "report": "a", "style": "pushpop", "domain": "TSL", "name": "XlaCompile:#module=jit_f#",
+                "calls": 1, "total_ns": 4000 * MS, "avg_ns": 4000 * MS}  # fmt: skip
+    tables = {"gaps": [], "gpu_use": [use()], "host_copies": [], "iterations": [idle(98.0)], "nvtx_summary": [compiled],
+              "phases": [phase_row("setup", 5000 * MS), phase_row("steady", 72 * MS)]}  # fmt: skip
+    data = CampaignData("c", "", None, [timeline()], tables | {"gpu_summary": whole(rows), "phase_summary": rows})
+    headline = find_headline(first_screen_blocks(summarize(data, ReportRequest())))
+    assert headline.startswith("c: compiles 4 s, an iteration takes 4.000 ms")
+
+
+def test_of_a_gpu_that_is_idle_in_part_its_own_largest_kernel_is_named_too():
+    rows = [part("steady", "scan", 12 * MS * 3), LAUNCHES]
+    short = (gap("launch", "short", 100, 6 * US), gap("queued", "short", 20, 30 * US))
+    tables = {"gaps": list(short), "gpu_use": [use()], "host_copies": [], "iterations": [idle(70.0)],
+              "gpu_summary": whole(rows), "phase_summary": rows}  # fmt: skip
+    texts = [f.text for f in summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest()).findings]
+    assert any("The kernel scan takes" in text for text in texts)
+    assert any("is busy 70 % of an iteration" in text for text in texts)
 
 
 def test_beside_another_fault_it_is_named_too_unless_that_is_of_kernels():
