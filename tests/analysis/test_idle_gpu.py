@@ -491,6 +491,8 @@ def test_launches_that_come_late_behind_a_value_are_the_waits_fault():
     assert "Gain: at most 25 %" in texts()
     assert says not in texts(wait_ns=0.3 * MS)  # a wait so short is none to cure
     assert says not in texts(values=0)
+    assert "reads a value back" not in texts(wait_ns=0)
+    assert "1.000 ms of idle time: launches" in texts(wait_ns=0)
 
 
 def test_slow_iterations_that_wait_for_workers_are_said_to_wait_for_their_input():

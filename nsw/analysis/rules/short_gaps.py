@@ -214,7 +214,7 @@ def _late_launches_cause(idle: IdleGpu, gaps: _ShortGaps) -> IdleCause | None:
     if at_waits_ns > SOME * gaps.launch_gaps_ns or gaps.launch_gaps_ns >= _LATE * idle.med_ns:
         return None
     saved_ns = min(gaps.launch_gaps_ns, idle.med_ns - max(_gpu_work_ns(idle), _host_ns(idle)))
-    if not idle.is_iteration or values < RARE or saved_ns < waits_ns * PART:
+    if not idle.is_iteration or values < RARE or saved_ns <= waits_ns * PART:
         return None
     count = "a value" if values < _ONCE else f"{values:,.0f} values"
     return IdleCause(
