@@ -486,7 +486,7 @@ def test_launches_that_come_late_behind_a_value_are_the_waits_fault():
         late = gap("launch", "middle", 20, 50 * US)
         return " ".join(explained(late, busy=75.0, **({"wait_ns": 1.5 * MS, "values": 1} | numbers)))
 
-    says = "the host waits 1.5 ms of an iteration for the GPU, where it reads a value back, and so is not ahead of it"
+    says = "the host waits 1.5 ms an iteration for the GPU, where it reads a value back, so that its next launches come late"
     assert says in texts()
     assert "Gain: at most 25 %" in texts()
     assert says not in texts(wait_ns=0.3 * MS)  # a wait so short is none to cure

@@ -219,8 +219,8 @@ def _late_launches_cause(idle: IdleGpu, gaps: _ShortGaps) -> IdleCause | None:
     count = "a value" if values < _ONCE else f"{values:,.0f} values"
     return IdleCause(
         "scalar-reads", saved_ns, f"waits {format_ns(waits_ns)} for {count}",
-        f"the host waits {format_ns(waits_ns)} of an iteration for the GPU, where it reads {count} back, and so is not"
-        " ahead of it with its launches behind that",
+        f"the host waits {format_ns(waits_ns)} an iteration for the GPU, where it reads {count} back, so that its next"
+        " launches come late",
     )  # fmt: skip
 
 
