@@ -16,11 +16,19 @@ from nsw.analysis.rules.binding import (
     LATENCY,
     ROOF_PCT,
     STALLED_PCT,
+    Remark,
     binding_part,
     busiest_part,
     busiest_part_pct,
 )
-from nsw.analysis.rules.counters import is_rule_on_limit, is_waste, kernel_advice_text, kernel_fault, rule_sentence
+from nsw.analysis.rules.counters import (
+    is_rule_on_limit,
+    is_waste,
+    kernel_advice_text,
+    kernel_fault,
+    reportable_remarks,
+    rule_sentence,
+)
 from nsw.analysis.rules.gaps import WORDS, divide_idle_time, idle_time_by_cause
 from nsw.analysis.rules.latency import few_warps_text, largest_stall_text, launch_shape_text
 from nsw.analysis.rules.memory_access import stores_matter
@@ -372,8 +380,9 @@ def _kernels_section(case: CaseSummary) -> Section | None:
     names = number_repeated_names([k.short_name for k in case.kernels])
     base = kernel_share_base(case.kernels)
     shares = [k.share_pct if k is base.setup else base.share(k.share_pct) for k in case.kernels]
+    faults = {id(k): remark for k, _, remark in reversed(reportable_remarks(case.kernels))}
     rows = [
-        (name, *_kernel_cells(k, share, alone=len(names) == 1))
+        (name, *_kernel_cells(k, share, faults.get(id(k)), alone=len(names) == 1))
         for name, k, share in zip(names, case.kernels, shares, strict=True)
     ]
     table = _table_of_filled_columns(case, columns, rows, evidence="kernels", wide="kernel")
@@ -409,7 +418,7 @@ def _used_bytes_pct(efficiency: float | None) -> float | None:
     return min(efficiency, 100.0) if efficiency else None
 
 
-def _kernel_cells(kernel: KernelRow, share: float | None, *, alone: bool) -> tuple[Cell, ...]:
+def _kernel_cells(kernel: KernelRow, share: float | None, fault: Remark | None, *, alone: bool) -> tuple[Cell, ...]:
     """The cells of a kernel with this share of the work; `alone`: it is the only one, whose share says nothing."""
     limit, metrics = binding_part(kernel), kernel.metrics
     return (
@@ -420,7 +429,7 @@ def _kernel_cells(kernel: KernelRow, share: float | None, *, alone: bool) -> tup
         kernel.launch_ns and kernel.dram_bytes_per_s, metrics.get("sm_efficiency") if kernel.sm_pct is None else None,
         kernel.achieved_occupancy_pct, _used_bytes_pct(metrics.get("gld_efficiency")),
         _used_bytes_pct(metrics.get("gst_efficiency")) if stores_matter(kernel) else None,
-        kernel_advice_text(kernel, 100.0 if alone else share),
+        kernel_advice_text(kernel, 100.0 if alone else share, fault),
     )  # fmt: skip
 
 

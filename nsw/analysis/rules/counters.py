@@ -103,7 +103,8 @@ __all__ = [
     "share_of_time_with_kernels",
 ]
 
-_WORTH_PCT: Final = 5.0  # of the kernels' time that could be won
+_WORTH_PCT: Final = 5.0  # of the kernels' time that could be won by a cure
+_PART_PCT: Final = 2.0  # likewise of a kernel that others share a cure with
 _MUCH_PCT: Final = 10.0  # of the kernels' time, from which what binds a healthy kernel is said
 
 # kernels of libraries, which a user can only call differently: names that nobody gives to a kernel of his own
@@ -127,6 +128,13 @@ _OF_CALLS: Final = frozenset({"too-few-blocks", "small-launches"})
 _OF_LIBRARIES: Final = _OF_CALLS | {"tensor-cores-unused", "misaligned-rows"}
 
 
+_SORT: Final = re.compile(r"DeviceRadixSort(?!Histogram)")
+_EACH_SORT: Final = re.compile(r"DeviceRadixSortHistogram")  # launched once a sort
+# what sorts, by a kernel that it launches once for each sort
+_SORTERS: Final = (
+    (re.compile(r"randperm_handle_duplicate_keys"), "which sorts for torch.randperm"),
+    (re.compile(r"krn_partials_per_segment"), "which sorts for the gradient of an embedding (a sort a lookup)"),
+)
 _CURED_ALIKE: Final = {"array-of-structures": "uncoalesced-access"}  # which counters hardly tell apart
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
@@ -351,16 +359,20 @@ def rule_sentence(advice: Advice) -> str:
     return next(telling, sentences[0]).rstrip(".")
 
 
-def _is_worth_reporting(remark: Remark, share: float) -> bool:
+def _is_worth_reporting(remark: Remark, share: float, least_pct: float = _WORTH_PCT) -> bool:
     """Whether a remark on a kernel with this share (%) of the kernels' time is for a person."""
     cause = causes()[remark.cause]
     if cause.group == "healthy":
         return share >= _LARGE_PCT
-    return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * _WORTH_PCT
+    return share >= _MUCH_PCT if remark.cause == "flushed-caches" else remark.won * share >= 100 * least_pct
 
 
-def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
+def reportable_remarks(kernels: Sequence[KernelRow]) -> list[tuple[KernelRow, float, Remark]]:
     """The kernels of which something is worth a remark, each with its share (%) of the time that shares are of."""
+    return [entry for group in _remarks_by_cause(kernels) for entry in group]
+
+
+def _remarks_to_group(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow, float, Remark]]:
     start, base = kernels_of_start(kernels), kernel_share_base(kernels)
     convolutions = {kernel.name for kernel in kernels if _CONVOLVES.search(kernel.name)}
     may_use_tf32 = any("tf32" in name for name in convolutions)  # and cuDNN chose FP32
@@ -370,7 +382,7 @@ def reportable_remarks(kernels: Sequence[KernelRow]) -> Iterator[tuple[KernelRow
             continue  # without shares nobody knows which kernel matters
         for remark in _kernel_remarks(kernel):
             is_chosen = remark.cause == "tensor-cores-unused" and may_use_tf32 and kernel.name in convolutions
-            if _is_worth_reporting(remark, share) and not is_chosen:
+            if _is_worth_reporting(remark, share, _PART_PCT) and not is_chosen:
                 yield kernel, share, remark
 
 
@@ -396,14 +408,21 @@ def _remarks_by_cause(kernels: Sequence[KernelRow]) -> list[list[tuple[KernelRow
     Of healthy kernels the first alone, whose figures its sentence has.
     """
     groups: dict[tuple[str, bool], list[tuple[KernelRow, float, Remark]]] = {}
-    for kernel, share, remark in reportable_remarks(kernels):
+    for kernel, share, remark in _remarks_to_group(kernels):
         cause = _CURED_ALIKE.get(remark.cause, remark.cause)
         groups.setdefault((cause, _is_library_kernel(kernel)), []).append((kernel, share, remark))
-    for key, group in groups.items():
-        first = max(group, key=lambda entry: (entry[2].won * entry[1], entry[1]))
-        others = [entry for entry in sorted(group, key=lambda entry: -entry[1]) if entry is not first]
-        groups[key] = [first, *(others if causes()[first[2].cause].group != "healthy" else [])]
-    return list(groups.values())
+    return [ordered for group in groups.values() if (ordered := _order_group(group))]
+
+
+def _order_group(group: Sequence[tuple[KernelRow, float, Remark]]) -> list[tuple[KernelRow, float, Remark]]:
+    """First the kernel of which most could be won; empty: the cure of all is not worth a remark."""
+    first = max(group, key=lambda entry: (entry[2].won * entry[1], entry[1]))
+    if causes()[first[2].cause].group == "healthy":
+        return [first]
+    won = sum(remark.won * share for _, share, remark in group)
+    if won < 100 * _WORTH_PCT and not any(_is_worth_reporting(remark, share) for _, share, remark in group):
+        return []
+    return [first, *(entry for entry in sorted(group, key=lambda entry: -entry[1]) if entry is not first)]
 
 
 class _Watched(dict[str, float]):
@@ -458,6 +477,18 @@ def _second_waste_text(kernel: KernelRow, remark: Remark) -> str:
     return f"; after that: {', and '.join(wastes)}" if wastes else ""
 
 
+def _sorter_text(kernel: KernelRow, kernels: Sequence[KernelRow]) -> str:
+    """Which operator a library's sort belongs to, by the kernels beside it; empty: no sort, or not known."""
+    if not _SORT.search(kernel.name):
+        return ""
+    sorts = sum(other.launches for other in kernels if _EACH_SORT.search(other.name))
+    for name, text in _SORTERS:
+        launches = sum(other.launches for other in kernels if name.search(other.name))
+        if launches and launches <= sorts <= launches + 1:  # counters may end between the two
+            return f", {text},"
+    return ""
+
+
 def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, Remark]], *, several: bool) -> Hit:
     """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
     (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
@@ -479,7 +510,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     return Hit(
         remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text} {remark.fact}{access}{after}{also}", cause.remedy(framework), remark.what,
+        f"{kernel.short_name}{share_text}{_sorter_text(kernel, case.kernels)} {remark.fact}{access}{after}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
         gain_of=ALL_TIME if base == ALL_KERNELS else base,
     )  # fmt: skip
@@ -562,7 +593,13 @@ def is_waste(remark: Remark) -> bool:
     return remark.cause not in _LATENCY_CAUSES and not remark.cause.startswith("occupancy-")
 
 
-def kernel_advice_text(kernel: KernelRow, share: float | None) -> str:
-    """What to try with a kernel, in a few words; empty where little could be won, or too little was measured."""
-    fault = kernel_fault(kernel, share)
+def kernel_advice_text(kernel: KernelRow, share: float | None, fault: Remark | None = None) -> str:
+    """What to try with a kernel, in a few words; empty where little could be won, or too little was measured.
+
+    Args:
+        kernel: The kernel.
+        share: Its share of the kernels' time, %.
+        fault: What is said of it already, with kernels of the same cure.
+    """
+    fault = fault or kernel_fault(kernel, share)
     return "" if fault is None else _remedy_text(fault.cause, is_librarys=_is_library_kernel(kernel))
