@@ -248,13 +248,31 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
             for column in ("duration_ns", "gpu_busy_ns", "api_ns")
         )
         if took_ns >= _NAMED_PART * sum(phase.duration_ns for phase in case.phases):
-            calls = f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
+            calls = _host_part_text(case, took_ns, calls_ns, is_start=where == "before")
             name, kernel_ns = max((p.largest for p in phases if p.largest), key=lambda item: item[1], default=("", 0.0))
             is_large = kernel_ns >= _MUCH_OF_OUTSIDE * busy_ns and kernel_ns >= _NAMED_PART * all_busy_ns
             kernel = f", {100 * min(1.0, kernel_ns / busy_ns):.0f} % of that {name}" if is_large and name else ""
             work = _earlier_work_text(case) if where == "before" else ""
             parts.append(f"{format_ns(took_ns)} {where} them ({calls}GPU busy {format_ns(busy_ns)}{kernel}{work})")
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
+
+
+def _host_part_text(case: CaseSummary, took_ns: float, calls_ns: float, *, is_start: bool) -> str:
+    """What the host does outside of the iterations; empty where calls were not recorded.
+
+    Args:
+        case: The case.
+        took_ns: How long that is.
+        calls_ns: How long CUDA calls take in it; 0: they were not recorded.
+        is_start: Whether it is before the iterations, where programs import, read and compile.
+    """
+    compiled_ns = sum(ns for *_, ns in case.compiled) if is_start else 0.0
+    if 0 < _NAMED_PART * took_ns <= compiled_ns <= took_ns:
+        return f"XLA compiles {format_ns(compiled_ns)}, "
+    own_ns = took_ns - calls_ns
+    if calls_ns and is_start and own_ns >= max(_LONG_START_NS, took_ns / 2):
+        return f"{format_ns(own_ns)} outside of CUDA calls: imports, data or compiling; "
+    return f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
 
 
 def _start_text(case: CaseSummary) -> str:

@@ -549,6 +549,34 @@ def test_kernels_of_one_cause_are_named_together_where_each_is_worth_it_and_the_
     assert hit.fact.endswith("; likewise wide (50 %)")
 
 
+def test_kernels_that_are_little_each_are_named_where_their_common_cure_wins_enough():
+    few_blocks = {"blocks": 1.0, "waves_per_sm": 0.1, "memory": 1.0, "dram": 1.0, "l2_throughput": 1.0, "sm": 1.0}
+    small, smaller = (
+        kernel(**few_blocks, share_pct=share, short_name=name) for share, name in ((4.8, "s"), (3.0, "t"))
+    )
+    largest = kernel(share_pct=80.0, short_name="largest", stalls=(), memory=65.0, l1_throughput=65.0)
+    hit = hits(largest, small, smaller)["too-few-blocks"]
+    assert hit.fact.endswith("; likewise t (3 %)")
+    assert hit.gain_pct == pytest.approx(7.8, abs=0.2)
+    assert "too-few-blocks" not in hits(largest, small)
+
+
+@pytest.mark.parametrize(("operator", "sorts", "says"), [
+    ("randperm_handle_duplicate_keys_kernel", 5, "which sorts for torch.randperm"),
+    ("krn_partials_per_segment", 4, "which sorts for the gradient of an embedding"),
+    ("krn_partials_per_segment", 6, ""),
+    ("gatherTopK", 4, ""),
+])  # fmt: skip
+def test_a_library_s_sort_is_told_with_the_operator_that_sorts(operator, sorts, says):
+    few_blocks = {"blocks": 11.0, "waves_per_sm": 0.1, "memory": 1.0, "dram": 1.0, "l2_throughput": 1.0, "sm": 1.0}
+    names = (("void DeviceRadixSortOnesweepKernel<long>(T1 *)", 60.0, 40.0), (operator, 10.0, 4.0),
+             ("void DeviceRadixSortHistogramKernel<long>(T1 *)", 10.0, float(sorts)))  # fmt: skip
+    rows = [kernel(**few_blocks, name=name, share_pct=share, launches=count) for name, share, count in names]
+    fact = next(hit.fact for hit in find_hits_by_case([case(*rows)])["c"] if hit.cause == "too-few-blocks")
+    assert says in fact
+    assert ("which sorts" in fact) == bool(says)
+
+
 def test_dram_is_named_before_l2_where_the_memory_system_is_as_busy_as_dram():
     streams = kernel(memory=68.0, dram=68.0, l2_throughput=85.0)
     assert binding_part(streams) == "DRAM"

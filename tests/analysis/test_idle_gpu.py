@@ -211,6 +211,9 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
         blocks, _ = paused(phases=[phase_row("setup", 200 * MS, busy=80 * MS), steady], around=start)
         text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
         assert ("(GPU busy 80 ms, 50 % of that assign)" in text) == ("assign" in text) == is_named
+    blocks, _ = paused(phases=[phase_row("setup", 4000 * MS, busy=80 * MS, api=300 * MS), steady])
+    text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
+    assert "without 4 s before them (3.7 s outside of CUDA calls: imports, data or compiling; GPU busy 80 ms)" in text
     (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 50 * MS), steady])
     assert "234 ms" not in headline.text
     (seven_tenths, *_), _ = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 100 * MS), steady])
@@ -949,8 +952,9 @@ def test_what_is_compiled_at_the_start_stands_before_an_iteration():
     tables = {"gaps": [], "gpu_use": [use()], "host_copies": [], "iterations": [idle(98.0)], "nvtx_summary": [compiled],
               "phases": [phase_row("setup", 5000 * MS), phase_row("steady", 72 * MS)]}  # fmt: skip
     data = CampaignData("c", "", None, [timeline()], tables | {"gpu_summary": whole(rows), "phase_summary": rows})
-    headline = find_headline(first_screen_blocks(summarize(data, ReportRequest())))
-    assert headline.startswith("c: compiles 4 s, an iteration takes 4.000 ms")
+    blocks = first_screen_blocks(summarize(data, ReportRequest()))
+    assert find_headline(blocks).startswith("c: compiles 4 s, an iteration takes 4.000 ms")
+    assert any("without 5 s before them (XLA compiles 4 s, GPU busy" in b.text for b in blocks if isinstance(b, Note))
 
 
 def test_of_a_gpu_that_is_idle_in_part_its_own_largest_kernel_is_named_too():

@@ -498,6 +498,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     access = "" if line is None else f"; worst access: {line}"
     base = kernel_share_base(case.kernels).name
     share_text = f" ({share:.0f} % of {base})" if several else ""
+    subject = f"{kernel.short_name}{share_text}{_sorter_text(kernel, case.kernels)}"
     after = _second_waste_text(kernel, remark) if share >= _MOST_PCT else ""
     is_librarys = _is_library_kernel(kernel)
     framework = detect_framework(case)
@@ -510,7 +511,7 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     return Hit(
         remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
-        f"{kernel.short_name}{share_text}{_sorter_text(kernel, case.kernels)} {remark.fact}{access}{after}{also}", cause.remedy(framework), remark.what,
+        f"{subject} {remark.fact}{access}{after}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
         gain_of=ALL_TIME if base == ALL_KERNELS else base,
     )  # fmt: skip
