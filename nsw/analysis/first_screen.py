@@ -15,7 +15,7 @@ from nsw.analysis.conditions import condition_notes
 from nsw.analysis.idle_gpu import BUSY_PCT
 from nsw.analysis.model_flops import mfu_notes
 from nsw.analysis.rules.api_calls import startup_text
-from nsw.analysis.rules.counters import largest_remarks, missing_counters_of_largest_kernel
+from nsw.analysis.rules.counters import largest_remarks, missing_counters_of_largest_kernel, reportable_remarks
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.pairs import SET_ASIDE, cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import profiler_slowdown, recorded_span_text, time_without_profiler
@@ -248,7 +248,7 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
             for column in ("duration_ns", "gpu_busy_ns", "api_ns")
         )
         if took_ns >= _NAMED_PART * sum(phase.duration_ns for phase in case.phases):
-            calls = _host_part_text(case, took_ns, calls_ns, is_start=where == "before")
+            calls = _host_part_text(case, took_ns, calls_ns, busy_ns, is_start=where == "before")
             name, kernel_ns = max((p.largest for p in phases if p.largest), key=lambda item: item[1], default=("", 0.0))
             is_large = kernel_ns >= _MUCH_OF_OUTSIDE * busy_ns and kernel_ns >= _NAMED_PART * all_busy_ns
             kernel = f", {100 * min(1.0, kernel_ns / busy_ns):.0f} % of that {name}" if is_large and name else ""
@@ -257,19 +257,20 @@ def _outside_of_iterations_text(case: CaseSummary) -> str:
     return f"Shares and gains are of the iterations, without {' and '.join(parts)}."
 
 
-def _host_part_text(case: CaseSummary, took_ns: float, calls_ns: float, *, is_start: bool) -> str:
+def _host_part_text(case: CaseSummary, took_ns: float, calls_ns: float, busy_ns: float, *, is_start: bool) -> str:
     """What the host does outside of the iterations; empty where calls were not recorded.
 
     Args:
         case: The case.
         took_ns: How long that is.
         calls_ns: How long CUDA calls take in it; 0: they were not recorded.
+        busy_ns: How long the GPU works in it, for which the host may wait.
         is_start: Whether it is before the iterations, where programs import, read and compile.
     """
     compiled_ns = sum(ns for *_, ns in case.compiled) if is_start else 0.0
     if 0 < _NAMED_PART * took_ns <= compiled_ns <= took_ns:
         return f"XLA compiles {format_ns(compiled_ns)}, "
-    own_ns = took_ns - calls_ns
+    own_ns = took_ns - calls_ns - busy_ns
     if calls_ns and is_start and own_ns >= max(_LONG_START_NS, took_ns / 2):
         return f"{format_ns(own_ns)} outside of CUDA calls: imports, data or compiling; "
     return f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
@@ -392,10 +393,10 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.append(f"most of these {plural(len(case.kernels), 'kernel')} look like the start of a program")
     elif section is not None:
         parts_said.append(_idle_text(case, idle_pct) if is_idle_most else section[0])
-    of_first = of_kernels and bool(hits) and hits[0].fact.startswith(f"{case.kernels[0].short_name} ")
-    if of_first and hits[0].what not in parts_said[-1]:
-        parts_said.append(hits[0].what)
-    elif of_kernels and not of_first and parts_said:
+    fault = _fault_of_largest_kernel(case, hits) if of_kernels else ""
+    if fault and fault not in parts_said[-1]:
+        parts_said.append(fault)
+    elif of_kernels and not fault and parts_said:
         parts_said[-1] += _fault_of_other_kernel_text(case, hits, parts_said[-1])
     if any(finding.name == FAILED for finding in summary.findings):
         if section is not None and section[0].endswith(NO_GPU_WORK):  # of a program that did not get there
@@ -403,6 +404,12 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
         parts_said.insert(0, "the program failed")
     nothing_text = "nothing was read" if summary.site else "has only what `--full` prints"
     return Screen(f"{case.id}: {', '.join(parts_said) or nothing_text}", section[1] if section else None)
+
+
+def _fault_of_largest_kernel(case: CaseSummary, hits: Sequence[Hit]) -> str:
+    """What is wrong with the kernel that takes most, in a few words; empty where the first finding is not of it."""
+    remarks = (remark for kernel, _, remark in reportable_remarks(case.kernels) if kernel is case.kernels[0])
+    return next((remark.what for remark in remarks if hits and remark.cause == hits[0].cause), "")
 
 
 def _fault_of_other_kernel_text(case: CaseSummary, hits: Sequence[Hit], headline: str) -> str:

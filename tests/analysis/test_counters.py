@@ -610,6 +610,16 @@ def test_a_headline_names_waste_rather_than_the_latency_that_it_makes(ill, says)
     assert find_headline(first_screen_blocks(summary)) == f"c: k takes 100.0 us, {says}"
 
 
+def test_a_headline_names_a_fault_of_the_largest_kernel_that_it_shares_with_a_worse_one():
+    rows = [kernel(memory=busy, l2_throughput=busy, **BOTH, share_pct=share, short_name=name)
+            for share, busy, name in ((52.0, 42.0, "largest"), (48.0, 80.0, "worst"))]  # fmt: skip
+    summary = replace(summarize_reports("r", []), cases=(case(*rows),), hits=find_hits_by_case([case(*rows)]))
+    assert summary.hits["c"][0].fact.startswith("worst ")
+    headline = find_headline(first_screen_blocks(summary))
+    assert "; worst" not in headline
+    assert headline.endswith("4 of 32 bytes of a sector used")
+
+
 def test_a_headline_names_what_could_be_won_of_another_kernel_than_its_own():
     largest = kernel(share_pct=60.0, short_name="largest", stalls=(), memory=65.0, l1_throughput=65.0)
     poor = l1(**SCATTERED, share_pct=40.0, short_name="poor")

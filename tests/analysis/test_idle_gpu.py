@@ -211,9 +211,13 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
         blocks, _ = paused(phases=[phase_row("setup", 200 * MS, busy=80 * MS), steady], around=start)
         text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
         assert ("(GPU busy 80 ms, 50 % of that assign)" in text) == ("assign" in text) == is_named
-    blocks, _ = paused(phases=[phase_row("setup", 4000 * MS, busy=80 * MS, api=300 * MS), steady])
-    text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
-    assert "without 4 s before them (3.7 s outside of CUDA calls: imports, data or compiling; GPU busy 80 ms)" in text
+    for busy_ms, parts in (
+        (80, "3.62 s outside of CUDA calls: imports, data or compiling; GPU busy 80 ms"),
+        (3500, "CUDA calls 300 ms, GPU busy 3.5 s"),  # for which the host waits
+    ):
+        blocks, _ = paused(phases=[phase_row("setup", 4000 * MS, busy=busy_ms * MS, api=300 * MS), steady])
+        text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
+        assert f"without 4 s before them ({parts})" in text
     (headline, *_), (text,) = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 50 * MS), steady])
     assert "234 ms" not in headline.text
     (seven_tenths, *_), _ = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 100 * MS), steady])
@@ -612,6 +616,15 @@ def test_recurrent_layers_that_are_launched_step_by_step_are_told_what_lets_them
 
     assert "padded rather than packed input" in text(30)
     assert "padded rather than packed input" not in text(20)
+
+
+def test_cells_that_are_launched_step_by_step_are_told_to_become_layers_where_inputs_are_known():
+    for steps, is_told in ((4, True), (1, False)):
+        kernels = [part("steady", "void lstm_cell_forward<double>", 9 * MS, calls=18 * steps),
+                   part("steady", "sm90_xmma_gemm", 9 * MS, calls=18 * (60 - steps))]  # fmt: skip
+        text = " ".join(explained(gap("launch", "middle", 60, 45 * US), parts=[*kernels, LAUNCHES]))
+        assert "launch-bound" in text
+        assert ("nn.LSTM or nn.GRU runs whole sequences" in text) == is_told
 
 
 @pytest.mark.parametrize(("values", "advice"), [(12, "compute there"), (3, "a convergence test every tenth")])
@@ -1111,7 +1124,7 @@ def test_slow_iterations_of_many_launches_that_mostly_wait_for_the_host_are_not_
     ("row", "says"),
     [
         ({}, "in which the host makes no CUDA call; what it does then was not recorded. Do what happens there"),
-        ({"to_gpu": 1}, "and then copies its input to the GPU. Make that input ahead, in a thread"),
+        ({"to_gpu": 1}, "and then copies its input to the GPU. Copy once, before the loop, what does not change"),
         ({"from_gpu": 1}, "behind a copy of results to it: it works on them. Do that on the GPU"),
         ({"from_gpu": 1, "to_gpu": 1}, "between a copy of results to it and one of input to the GPU: it works on what"),
         ({"write_ns": 0.8 * MS}, "writes files (40 % of that time) and works on something else. Write from a thread"),

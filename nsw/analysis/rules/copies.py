@@ -129,11 +129,11 @@ def _returning_data_text(by_direction: Mapping[str, Sequence[Copies]]) -> str:
     )
     if size != back_size or size < _LARGE or not 1 - _ALIKE_COUNTS <= calls / back <= 1 + _ALIKE_COUNTS:
         return ""
-    count = float(f"{calls:.2g}")
-    return (
-        f" Each way are some {count:,.0f} copies of {size / 1e6:.3g} MB: what comes back to the GPU unchanged can stay"
-        " there."
+    count = round(float(f"{calls:.2g}"))
+    copies = (
+        f"is one copy of {size / 1e6:.3g} MB" if count == 1 else f"are some {count:,} copies of {size / 1e6:.3g} MB"
     )
+    return f" Each way {copies}: what comes back to the GPU unchanged can stay there."
 
 
 def _are_large(copy: Copies) -> bool:

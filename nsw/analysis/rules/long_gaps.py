@@ -50,7 +50,6 @@ _PIN: Final = (
     " .to(device, non_blocking=True) copies it; fewer and larger tensors a batch take less time."
 )
 _COPY_ONCE: Final = "Copy once, before the loop, what does not change; make the rest on the GPU, or ahead,"
-_MAKE_AHEAD: Final = "Make that input ahead,"
 _BESIDE: Final = "in a thread beside the GPU's work"
 
 
@@ -288,9 +287,9 @@ def _input(gaps: LongGaps) -> IdleCause | None:
         )
     )
     where = _BESIDE + (" or in DataLoader's workers." if gaps.framework == "pytorch" else ".")
-    advice = f"{_MAKE_AHEAD} {where}" if gaps.are_of_slow else ""
+    advice = f"{_COPY_ONCE} {where}" if is_of_step or gaps.are_of_slow else ""
     if is_of_step and not gaps.are_of_slow:
-        advice = f"{_COPY_ONCE} {where}{_threads_text(gaps)}"
+        advice += _threads_text(gaps)
     return IdleCause("data-loader", gaps.took_ns, f"{gaps.waits}input", gaps.head + does + _sides_text(gaps), advice)
 
 

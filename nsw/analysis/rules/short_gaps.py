@@ -54,6 +54,13 @@ _WHOLE_SEQUENCES: Final = (
     "The recurrent layers are launched step by step. In half precision, and with padded rather than packed input, cuDNN"
     " may run a whole sequence in one kernel (of nn.LSTM, nn.GRU, not of cells in a loop); or a larger batch."
 )
+_CELL: Final = re.compile(r"(?:lstm|gru)_cell_(?:for|back)ward")  # of PyTorch
+_CELLS: Final = 0.05  # of all operations, beside which there are two products each
+_LAYERS_FOR_CELLS: Final = (
+    "Recurrent cells are launched step by step (nn.LSTMCell, nn.GRUCell). Where the inputs of all steps are known"
+    " before, nn.LSTM or nn.GRU runs whole sequences; else CUDA graphs (torch.compile(mode='reduce-overhead')), or a"
+    " larger batch."
+)
 _COMPUTE_ON_GPU: Final = (
     "Keep the values on the GPU, and compute there what the host computes from them (tensors, a kernel of one block,"
     " cuSOLVER), or do so less often."
@@ -287,7 +294,9 @@ def _launch_bound_cause(case: CaseSummary, idle: IdleGpu, gaps: _ShortGaps) -> I
         fact = f"{program}: {fact}"
     elif idle.use.get("values", 0.0) > _ONCE and _are_values_conditions(case, idle):
         advice = _conditions_advice(idle)
-    elif _are_steps_of_recurrence(case):
+    elif _share_of_operations(case, _CELL) >= _CELLS:
+        advice, do = _LAYERS_FOR_CELLS, "layers in place of cells"
+    elif _share_of_operations(case, _RECURRENT_STEP) >= _STEPS and detect_framework(case) == "pytorch":
         advice, do = _WHOLE_SEQUENCES, "half precision, padded input"
     return IdleCause(
         "launch-bound", gaps.launches_ns, short, f"launch-bound: {fact}", advice, do, gaps_ns=gaps.launch_gaps_ns
@@ -349,10 +358,10 @@ def _is_loop_of_compiled_step(case: CaseSummary, idle: IdleGpu) -> bool:
     return idle.operations >= _OF_LOOPS and name.startswith("XlaModule")
 
 
-def _are_steps_of_recurrence(case: CaseSummary) -> bool:
-    """Whether many operations are steps of PyTorch's recurrent layers, each launched by itself."""
-    steps = sum(share.calls or 0.0 for share in case.gpu_work if _RECURRENT_STEP.search(share.name))
-    return steps >= _STEPS * sum(share.calls or 0.0 for share in case.gpu_work) and detect_framework(case) == "pytorch"
+def _share_of_operations(case: CaseSummary, name: re.Pattern[str]) -> float:
+    """Which part of all operations has such a name, 0 to 1: of recurrent layers and cells a step each."""
+    steps = sum(share.calls or 0.0 for share in case.gpu_work if name.search(share.name))
+    return steps / max(sum(share.calls or 0.0 for share in case.gpu_work), 1.0)
 
 
 def _lock_share_of_launch_gaps(idle: IdleGpu) -> float:

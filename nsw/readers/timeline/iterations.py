@@ -181,6 +181,7 @@ _UNEQUAL: Final = 10.0  # times by which the quartiles of iterations' times diff
 _FEW_KERNELS: Final = 32  # of a repetition that may be a loop within an iteration
 _LAYER_KERNELS: Final = 128  # likewise where a wait, a copy or a pause ends the iteration: layers of a transformer
 _MOST_LAYERS: Final = 96  # repetitions in an iteration: more are time steps, with a result now and then
+_MOST_BATCHES: Final = 16  # likewise where each has input of its own, as the batches that a step adds up
 _LONG_PAUSE, _LONG_PAUSE_NS = 5.0, 50_000.0  # times the usual one, and ns: a pause that may end an iteration
 _SAME_DISTANCE: Final = 0.8  # of the distances between what ends iterations
 _LONGEST_LAUNCH_NS: Final = 100_000.0  # a loop of one kernel that takes longer is a time step rather than a launch
@@ -310,7 +311,8 @@ def _repetition_of_kernels(
         if length <= _FEW_KERNELS and (outer is None or not _is_outer_repetition(outer[0], repeated[0])):
             outer = find_repetitions(names, starts, durations, outermost=True)
         longer = [by_input] if by_input is not None and 2 * len(by_input[0]) <= len(repeated[0]) else []
-        longer += [outer] if outer is not None and _is_outer_repetition(outer[0], repeated[0]) else []
+        if outer is not None and _is_outer_repetition(outer[0], repeated[0]):
+            longer += [] if _are_steps(launched, repeated[0], outer[0], inputs) else [outer]
         if longer:
             repeated = min(longer, key=lambda one: len(one[0]))
         elif length <= _FEW_KERNELS and _is_only_inner(names, starts, repeated[0]):
@@ -436,6 +438,14 @@ def _is_outer_repetition(outer: IntArray, inner: IntArray) -> bool:
     length, step = (int(np.median(np.diff(heads))) for heads in (outer, inner))
     count = int(np.median(np.diff(np.searchsorted(inner, outer))))
     return length >= 2 * step and (step <= _TRIVIAL or (length != count * step and count <= _MOST_LAYERS))
+
+
+def _are_steps(launched: IntArray, heads: IntArray, outer: IntArray, inputs: IntArray | None) -> bool:
+    """Whether each of many repetitions copies something to the GPU, as steps do, and layers of one do not."""
+    if inputs is None or int(np.median(np.diff(np.searchsorted(heads, outer)))) <= _MOST_BATCHES:
+        return False
+    copies = np.diff(np.searchsorted(np.sort(inputs), launched[heads]))
+    return float((copies > 0).mean()) >= _SAME_DISTANCE
 
 
 def _is_only_inner(names: IntArray, starts: IntArray, heads: IntArray) -> bool:
