@@ -377,12 +377,22 @@ def tokens_read_behind_each_batch(host):
             host.wait()
 
 
+def chunks_of_a_pipeline(host):
+    for _ in range(15):
+        host.step()
+        for _ in range(24):
+            host.copy(1, 1 << 20)
+            host.run(A, B)
+        host.run(HEAD)
+        host.wait()
+
+
 def steps_logged_each_fiftieth(host):
     """Steps that copy scalars to the GPU, and a result of a few kernels that the host reads now and then."""
     for n in range(400):
         host.step()
         host.copy(1, 4, us=1)
-        host.run(A, B, C, B, C, D, HEAD, us=20)
+        host.run(A, B, C, B, C, B, C, D, HEAD, us=20)
         host.sleep(100)
         if n % 50 == 49:
             host.run(A, EVAL, D)
@@ -399,7 +409,7 @@ PROGRAMS = [
     (layers_under_autocast, 12), (long_first_step, 12), (validated_each_fourth, 24), (two_networks_in_turn, 15),
     (optimizers_of_groups, 15), (sorted_each_fifth, 30), (short_solves_of_an_input, 12),
     (parameters_one_by_one, 12), (paused_each_third, 14), (layers_of_a_transformer, 12), (time_steps_with_energies, 1200),
-    (steps_logged_each_fiftieth, 400), (passes_over_time, 15), (many_equal_frames, 5000), (tokens_read_behind_each_batch, 30),
+    (steps_logged_each_fiftieth, 400), (chunks_of_a_pipeline, 15), (passes_over_time, 15), (many_equal_frames, 5000), (tokens_read_behind_each_batch, 30),
 ]  # fmt: skip
 
 

@@ -191,7 +191,7 @@ _TRIES: Final = re.compile(
     r"redzone_?(?:allocator|checker)|xla_fp_comparison|stream_executor::.*(?:DelayK|RepeatB)", re.IGNORECASE
 )
 _CANDIDATE: Final = 16  # kernels between two of an autotuner, at most
-_TRAINS: Final = 8  # kernels between an optimizer and the next that a step has at least
+_TRAINS: Final = 8  # kernels that a step has at least, between an optimizer and the next
 _MOST_STEPS: Final = 0.6  # of a training's steps, that are about equal
 # times the kernels of a parameter's update, and share of all, between two steps' updates
 _UPDATE, _STEPS_REST = 10, 0.25
@@ -441,8 +441,13 @@ def _is_outer_repetition(outer: IntArray, inner: IntArray) -> bool:
 
 
 def _are_steps(launched: IntArray, heads: IntArray, outer: IntArray, inputs: IntArray | None) -> bool:
-    """Whether each of many repetitions copies something to the GPU, as steps do, and layers of one do not."""
+    """Whether each of many repetitions copies something to the GPU, as steps do, and layers of one do not.
+
+    A chunk of a pipeline does so too, and has few kernels.
+    """
     if inputs is None or int(np.median(np.diff(np.searchsorted(heads, outer)))) <= _MOST_BATCHES:
+        return False
+    if float(np.median(np.diff(heads))) < _TRAINS:
         return False
     copies = np.diff(np.searchsorted(np.sort(inputs), launched[heads]))
     return float((copies > 0).mean()) >= _SAME_DISTANCE
