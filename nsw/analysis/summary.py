@@ -196,7 +196,7 @@ def summarize(data: CampaignData, request: ReportRequest) -> Summary:
           for case, text in crowded),
     )  # fmt: skip
     by_id = {case.id: case for case in cases}
-    hits = find_hits_by_case(cases, reports=data.reports)
+    hits = find_hits_by_case(cases, reports=data.reports, are_programs=not data.site and request.compare != SIDE)
     if request.compare != SIDE and curve is None:  # `nsw compare` says what a change won; more GPUs are no cure
         hits = raise_gains_to_siblings(hits, variants, by_id)
     doubts = cold_start_findings(variants, by_id)

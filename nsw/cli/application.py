@@ -242,7 +242,7 @@ def _root_command(
 _SYNONYMS: Final = {
     "submit": "run", "start": "run", "check": "plan", "validate": "plan", "list": "ls", "show": "status",
     "stop": "cancel", "kill": "cancel", "continue": "resume", "rerun": "retry",
-    "diff": "compare", "analyze": "read", "analyse": "read", "stats": "read",
+    "diff": "compare", "demo": "run alexnet_scaling --site demo", "analyze": "read", "analyse": "read", "stats": "read",
     "perfetto": "export --trace", "timeline": "report --timeline", "plot": "summarize --plot",
 }  # fmt: skip
 

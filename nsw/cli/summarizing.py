@@ -65,6 +65,7 @@ _MADE_FROM: Final[Mapping[str, str]] = {
     "stragglers": "timelines of four ranks or more that meet in collectives, and none was read",
     "functions": "passes `host`, and none was read",
     "bandwidth": "traces of PyTorch's profiler (`- host: {tool: torch}`) with sizes of messages, and none was read",
+    "iteration_times": "timelines (nsys) in which something repeats, and none was read",
     "scaling": "a recipe's `report: scaling`, or GPUs that vary",
     "compare": "a recipe's `report: compare`",
     "model": "a recipe's `report: model`",
@@ -110,8 +111,8 @@ def summarize(
         option(
             "--table",
             help="One table as rows: hotspots (GPU operations by time, the largest), gpu_summary (all, each run),"
-            " kernels (their counters), scaling, compare, roofline, api, copies, figures (a row a case; `nsw query`"
-            " has a row a run), functions, model, stragglers ...",
+            " kernels (their counters), scaling, compare, roofline, api, copies, iteration_times and figures (a row a"
+            " case; `nsw query` has a row a run), functions, model, stragglers ...",
         ),
     ] = None,
     top: Annotated[

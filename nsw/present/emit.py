@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from nsw.analysis.summary import Summary
 
 JSON_VERSION = 1
-COMPUTED: Final = ("kernels", "roofline", "results", "stragglers")  # tables that `nsw read` computes of reports
+# tables that `nsw read` computes of reports
+COMPUTED: Final = ("kernels", "roofline", "results", "stragglers", "iteration_times")
 _ITEMS: Final = 64  # of a list that are text at the same time
 
 
@@ -398,8 +399,8 @@ def flat_points(kernels: Sequence[KernelRow]) -> list[dict[str, Any]]:
     return [{"name": k.name, "short_name": k.short_name} | as_row(point) for k in kernels for point in k.points]
 
 
-FLAT = ("scaling", "compare", "hotspots", "kernels", "roofline", "api", "copies", "figures", "functions", "model",
-        "perturbation", "stragglers")  # fmt: skip
+FLAT = ("scaling", "compare", "iteration_times", "hotspots", "kernels", "roofline", "api", "copies", "figures",
+        "functions", "model", "perturbation", "stragglers")  # fmt: skip
 OF_A_CASE = frozenset(
     {"hotspots", "kernels", "roofline", "api", "copies", "functions", "stragglers"}
 )  # several rows a case
@@ -452,6 +453,12 @@ def flat_rows(summary: Summary, table_name: str) -> list[dict[str, Any]]:
             {"case": c.id} | _row_after_parameters(c.params, row, "case")
             for c in summary.cases
             for row in flatten(c.kernels)
+        ]
+    if table_name == "iteration_times":
+        from nsw.analysis.answer.cases import iteration_rows  # of the rules, as above
+
+        return [
+            {"case": case.id} | _row_after_parameters(case.params, row, "case") for case, row in iteration_rows(summary)
         ]
     # the others are under their own names in each case
     return [

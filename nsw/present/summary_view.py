@@ -30,6 +30,7 @@ from nsw.analysis.blocks import (
 from nsw.analysis.first_screen import BASES, FAILED, HEADLINE, find_headline, first_screen_blocks
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
+from nsw.analysis.rules.registry import gain_base
 from nsw.analysis.screen_table import slowest_case
 from nsw.analysis.several_cases import best_two_cases
 from nsw.present.terminal import TextTable, clash_marks, strip_padding, wrap_text
@@ -423,6 +424,7 @@ _FEWEST: Final = 4  # rows of the table, however much is around it
 _FEWEST_ON_TERMINAL: Final = 1  # whose rows may have several lines, and whose headline is to stay in sight
 _MOST_TIME_PCT: Final = 80.0  # of the time, whose rows go before prose
 _PROVING: Final = 4  # cases of a command
+_BASE_WORDS: Final = ("iterations", "kernels", "run")  # of what a gain is a share of
 _GAIN: Final = "gain: at most, of the time that the report's own sentence names"
 
 
@@ -466,10 +468,14 @@ def show_summary(
 
 def ranked_blocks(summary: Summary, *, full: bool) -> list[Block]:
     """The answer; the reports beside each other in it by what each could save at most, which is a column."""
-    gains = {
-        case: max((hit.gain_pct for hit in hits if not hit.costs_accuracy and not hit.healthy), default=None)
-        for case, hits in summary.hits.items()
-    }
+    gains: dict[str, tuple[float, str]] = {}
+    for case, hits in summary.hits.items():
+        curable = [hit for hit in hits if not hit.costs_accuracy and not hit.healthy]
+        if curable:
+            best = max(curable, key=lambda hit: hit.gain_pct)
+            base = gain_base(best)
+            gains[case] = best.gain_pct, next((word for word in _BASE_WORDS if word in base), "time")
+    has_bases = len({base for _, base in gains.values()}) > 1
     blocks: list[Block] = []
     for block in answer_blocks(summary, full=full):
         names = [column.name for column in block.columns] if isinstance(block, Table) and block.by_weight else []
@@ -477,9 +483,10 @@ def ranked_blocks(summary: Summary, *, full: bool) -> list[Block]:
             blocks.append(block)
             continue
         at = names.index("what")
-        columns = (*block.columns[:at], Column("gain_pct", "gain", "whole %"), *block.columns[at:])
+        added = (Column("gain_pct", "gain", "whole %"), *([Column("gain_of", "of")] if has_bases else []))
+        columns = (*block.columns[:at], *added, *block.columns[at:])
         rows = (block.rows[n] for n in block.by_weight)
-        ranked = tuple((*row[:at], gains.get(str(row[0])), *row[at:]) for row in rows)
+        ranked = tuple((*row[:at], *gains.get(str(row[0]), (None, None))[: len(added)], *row[at:]) for row in rows)
         blocks.append(replace(block, columns=columns, rows=ranked, by_weight=tuple(range(len(ranked)))))
         blocks.append(Note("left-out", _GAIN, tone="aside"))
     return blocks

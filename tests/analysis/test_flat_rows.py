@@ -75,7 +75,7 @@ def test_the_others_are_the_rows_of_each_case(summary):
 def test_what_was_not_asked_for_has_no_rows(summary):
     assert {name: len(flat_rows(summary(cover=1), name)) for name in FLAT} == {
         "scaling": 0, "compare": 0, "hotspots": 2, "kernels": 0, "roofline": 0, "api": 0, "copies": 1, "perturbation": 0,
-        "figures": 2, "functions": 0, "model": 0, "stragglers": 0,
+        "figures": 2, "functions": 0, "model": 0, "stragglers": 0, "iteration_times": 0,
     }  # fmt: skip
 
 

@@ -77,6 +77,7 @@ def test_a_campaign_with_a_failed_run_ends_with_1_and_looking_at_it_too(nsw, fai
         (["plan", "cpu_quickstart", "--site"], ["requires an argument"]),
         (["sttus"], ["there is no command 'sttus'", "did you mean 'status'?"]),
         (["diff"], ["there is no command 'diff'", "did you mean 'nsw compare'?"]),
+        (["demo"], ["there is no command 'demo'", "did you mean 'nsw run alexnet_scaling --site demo'?"]),
         (["perfetto"], ["there is no command 'perfetto'", "did you mean 'nsw export --trace'?"]),
         (
             ["compare", "a", "b"],

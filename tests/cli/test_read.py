@@ -270,6 +270,20 @@ def test_reports_beside_each_other_are_sorted_by_the_gain_that_their_table_has(n
         assert [first or second for first, _, second in rows][:2] == ["b", "a"]
         assert int(rows[0][1]) > 20
         assert "\ngain: at most, of the time" in printed
+    rows = list(
+        csv.DictReader(io.StringIO(nsw("read", "a.sqlite", "b.sqlite", "--table", "iteration_times", "-f", "csv").out))
+    )
+    assert [(row["case"], row["count"]) for row in rows] == [("a.sqlite", "19"), ("b.sqlite", "19")]
+    assert float(rows[0]["med_ns"]) > float(rows[1]["med_ns"]) > 3e6
+
+
+def test_gains_of_unlike_times_say_what_they_are_of(nsw, home):
+    (home / "timeline.sqlite").write_bytes(recorded.alexnet("g1-b8"))
+    shutil.copy(Path(__file__).parents[1] / "fixtures" / "h200" / "naive-details.csv", home / "other.csv")
+    rows = list(
+        csv.DictReader(io.StringIO(nsw("read", "timeline.sqlite", "other.csv", "--table", "results", "-f", "csv").out))
+    )
+    assert {row["gain_of"] for row in rows} == {"iterations", "kernels"}
 
 
 def test_counters_of_kernels_that_lie_beside_a_report_under_its_name_are_named(nsw, home, monkeypatch):

@@ -98,26 +98,34 @@ _ITERATIONS: Final = (
 )  # fmt: skip
 
 
+def iteration_rows(summary: Summary) -> list[tuple[CaseSummary, dict[str, Any]]]:
+    """The cases with iterations, each with their number, times (ns) and share of time with a GPU at work (%)."""
+    rows = []
+    for case in summary.cases:
+        if (times := case.iterations) is None:
+            continue
+        warmup_ns = _phase_duration_ns(case, "warmup") if times.warmup else None
+        values = (times.count, times.med_ns, times.least_ns, times.most_ns, _mean_gpu_busy_pct(case),
+                  _phase_duration_ns(case, "setup"), warmup_ns, times.warmup)  # fmt: skip
+        rows.append((case, dict(zip((column.name for column in _ITERATIONS[1:]), values, strict=True))))
+    return rows
+
+
 def iteration_blocks(summary: Summary) -> list[Block]:
     """Median, shortest and longest iteration, share of time with a GPU at work, set-up, warm-up."""
-    cases = [(c, c.iterations) for c in summary.cases if c.iterations is not None]
-    if not cases:
+    rows = iteration_rows(summary)
+    if not rows:
         return []
-    sources = dict.fromkeys(iteration_detection_text(i) for _, i in cases)
-    rows = tuple(
-        (case.id, i.count, i.med_ns, i.least_ns, i.most_ns, _mean_gpu_busy_pct(case), _phase_duration_ns(case, "setup"),
-         _phase_duration_ns(case, "warmup") if i.warmup else None, i.warmup)
-        for case, i in cases
-    )  # fmt: skip
+    sources = dict.fromkeys(iteration_detection_text(case.iterations) for case, _ in rows if case.iterations)
     return [
         Table(
             "iterations",
             f"iterations of the steady state ({', '.join(sources)})",
             _ITERATIONS,
-            rows,
+            tuple((case.id, *row.values()) for case, row in rows),
             wide="case",
             least=("warmup", "warmup_ns", "setup_ns", "least_ns"),
-            evidence=(Evidence("iterations", tuple(case.id for case, _ in cases)),),
+            evidence=(Evidence("iteration_times", tuple(case.id for case, _ in rows)),),
         )
     ]
 

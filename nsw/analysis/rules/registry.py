@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[CaseSummary, Context], Hit | Sequence[Hit] | None]
 
-__all__ = ["RULES", "find_hits_by_case", "merge_hits_to_findings"]
+__all__ = ["RULES", "find_hits_by_case", "gain_base", "merge_hits_to_findings"]
 
 GROUP: Final = "nsw.rules"
 RULES: Final[Mapping[str, Rule]] = {
@@ -84,12 +84,15 @@ _LITTLE: Final = 0.2  # of the largest gain, likewise where it is little of the 
 _SAME_PCT: Final = 5.0  # of the time: gains that differ by no more are as large
 
 
-def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absent") -> dict[str, list[Hit]]:
+def find_hits_by_case(
+    cases: Sequence[CaseSummary], *, reports: Reports = "absent", are_programs: bool = False
+) -> dict[str, list[Hit]]:
     """What every rule says of each case, the weightiest first.
 
     Args:
         cases: The cases.
         reports: Whether their reports can be read again here.
+        are_programs: Whether they are programs of their own, of whose runs the iterations are unlike parts.
 
     Raises:
         NswError: A rule of another package failed.
@@ -106,7 +109,8 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
                 unmeasured = None
         hits += [hit for hit in (healthy, unmeasured, timeline.fusible_work_hit(case, hits)) if hit is not None]
         hits = _drop_hits_of_little_time(case, hits)
-        hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_alone=len(cases) == 1)
+        is_apart = are_programs or len(cases) == 1
+        hits = _name_gain_bases(case, _gains_of_all_time(case, hits), is_apart=is_apart)
         ordered = order_hits(_drop_small_hits(_behind_input(case, hits)), once_weight=_once_weight(case))
         if unmeasured is not None and timeline.is_first_of_all(case, hits):
             first = next(hit for hit in ordered if hit.fact == unmeasured.fact)
@@ -115,17 +119,17 @@ def find_hits_by_case(cases: Sequence[CaseSummary], *, reports: Reports = "absen
     return found
 
 
-def _name_gain_bases(case: CaseSummary, hits: Sequence[Hit], *, is_alone: bool) -> list[Hit]:
+def _name_gain_bases(case: CaseSummary, hits: Sequence[Hit], *, is_apart: bool) -> list[Hit]:
     """The hits, their gains of what was measured where that is not how long the program takes.
 
     Args:
         case: The case.
         hits: What is said of it.
-        is_alone: Whether it is the only case, of which a screen tells how much of the time its iterations are.
+        is_apart: Whether it is no case of a campaign's, whose iterations are what cases are compared by.
     """
     bases = _BASES
     if case.idle_gpu is not None or case.iterations is not None:
-        is_of_iterations = is_alone and time_of_few_iterations(case.phases) is not None
+        is_of_iterations = is_apart and time_of_few_iterations(case.phases) is not None
         bases = dict.fromkeys((hit.table for hit in hits), "the iterations' time") if is_of_iterations else {}
     return [
         replace(hit, gain_of=bases[hit.table]) if hit.table in bases and hit.gain_of == ALL_TIME else hit
@@ -269,6 +273,11 @@ def _merit_pct(hit: Hit) -> float:
     return hit.gain_pct * (_EXPLAINS if hit.costs_accuracy else 1.0)
 
 
+def gain_base(hit: Hit) -> str:
+    """What a hit's gain is a share of, in words."""
+    return "this run" if hit.cause == "slow-first-iteration" else hit.gain_of
+
+
 def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -> Finding:
     """Hits of a cause and remedy as a finding; `is_advised`: whether one before gives the same advice."""
     first, other_cases = alike[0], [f"{hit.case} ({hit.size})" for hit in alike[1:] if hit.case != alike[0].case]
@@ -278,8 +287,7 @@ def _finding_of_hits(alike: Sequence[Hit], *, several: bool, is_advised: bool) -
     also = f" Likewise {first_names(other_cases, _ALIKE)}." if other_cases else ""
     is_stated = re.search(rf"\b{first.gain_pct:.0f} % of (?:all )?{first.gain_of}", first.fact) is not None
     has_gain = round(first.gain_pct) > 0 and first.is_curable and not is_stated
-    base = "this run" if first.cause == "slow-first-iteration" else first.gain_of
-    gain = f" Gain: at most {first.gain_pct:.0f} % of {base}." if has_gain else ""
+    gain = f" Gain: at most {first.gain_pct:.0f} % of {gain_base(first)}." if has_gain else ""
     advice = "The same helps." if is_advised and first.advice else first.advice
     return Finding(
         first.cause,

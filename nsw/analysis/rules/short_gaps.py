@@ -294,6 +294,8 @@ def _launch_bound_cause(case: CaseSummary, idle: IdleGpu, gaps: _ShortGaps) -> I
         fact = f"{program}: {fact}"
     elif idle.use.get("values", 0.0) > _ONCE and _are_values_conditions(case, idle):
         advice = _conditions_advice(idle)
+    elif detect_framework(case) == "jax":
+        do = "larger jitted steps"
     elif _share_of_operations(case, _CELL) >= _CELLS:
         advice, do = _LAYERS_FOR_CELLS, "layers in place of cells"
     elif _share_of_operations(case, _RECURRENT_STEP) >= _STEPS and detect_framework(case) == "pytorch":
