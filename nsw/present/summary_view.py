@@ -424,6 +424,7 @@ _FEWEST: Final = 4  # rows of the table, however much is around it
 _FEWEST_ON_TERMINAL: Final = 1  # whose rows may have several lines, and whose headline is to stay in sight
 _MOST_TIME_PCT: Final = 80.0  # of the time, whose rows go before prose
 _PROVING: Final = 4  # cases of a command
+_STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
 _BASE_WORDS: Final = ("iterations", "kernels", "run")  # of what a gain is a share of
 _GAIN: Final = "gain: at most, of the time that the report's own sentence names"
 
@@ -612,7 +613,7 @@ def show_first_screen(
         text = _wrap(out, f"* {finding.brief or finding.text}")
         sentences.append((text, _wrap(out, f"  `{command}`") if command else ""))
     more = _with_count_left(next_command, len(findings)) if next_command else None
-    lines = sum(text.count("\n") for text in printed.values())
+    lines = sum(_count_printed_lines(out, text) for text in printed.values())
     lines += sum(_count_terminal_lines(out, text) for text in (more, last_line, *below) if text)
     first = _count_terminal_lines(out, sentences[0][0]) if sentences else 0  # rows go before the command below it
     tables = [block for block in first_blocks if isinstance(block, Table)]
@@ -623,7 +624,7 @@ def show_first_screen(
         asides = [b for b in around if isinstance(b, Note) and b.tone == "aside" and b.name not in BASES]
         for aside in reversed(asides):
             if lines + least + first > room:
-                lines -= printed.pop(id(aside)).count("\n")
+                lines -= _count_printed_lines(out, printed.pop(id(aside)))
         if last_line and lines + least + first > room:
             lines -= _count_terminal_lines(out, last_line)
             last_line = None
@@ -660,6 +661,11 @@ def _with_count_left(next_command: str, left: int) -> str:
 def _count_terminal_lines(out: Console, text: str) -> int:
     """How many lines of a terminal a text takes: commands are not broken, and the terminal breaks them."""
     return sum(max(1, -(-cell_len(line) // out.width)) for line in _wrap(out, text).split("\n"))
+
+
+def _count_printed_lines(out: Console, text: str) -> int:
+    """How many lines of a terminal a block takes that is printed as it is: a command may have several."""
+    return sum(max(1, -(-cell_len(_STYLE.sub("", line)) // out.width)) for line in text.split("\n")[:-1])
 
 
 def _limit_table_lines(out: Console, block: Table, lines: int, command: str | None, fewest: int) -> tuple[str, int]:

@@ -336,6 +336,7 @@ _SENTENCES = frozenset({
 
 
 _HINT: Final = "`nsw "
+_MARK: Final = "* "  # of a finding
 
 
 @cache
@@ -450,9 +451,9 @@ def _wrap_line(line: str, width: int, used_columns: int) -> str:
     indent = line[: len(line) - len(line.lstrip())]
     wrapped_line, room, before = indent, used_columns + len(indent), len(indent)
     pieces = list(_PIECE.finditer(line))
-    for piece, text in zip(
-        pieces, _shorten_kernel_names([piece[0] for piece in pieces], width - len(indent)), strict=True
-    ):
+    mark = len(_MARK) * line.startswith(_MARK, len(indent))  # which a name behind it leaves its line to
+    texts = _shorten_kernel_names([piece[0] for piece in pieces], width - len(indent) - mark)
+    for piece, text in zip(pieces, texts, strict=True):
         between = line[before : piece.start()]
         size = cell_len(text)
         if between and room + len(between) + size > width:

@@ -577,6 +577,13 @@ def test_a_library_s_sort_is_told_with_the_operator_that_sorts(operator, sorts, 
     assert ("which sorts" in fact) == bool(says)
 
 
+def test_long_names_of_other_kernels_are_counted_rather_than_listed():
+    names = [f"sm80_xmma_gemm_{'f32' * 15}_{n}" for n in range(3)]
+    rows = [kernel(memory=80.0, l2_throughput=80.0, **BOTH, share_pct=share, short_name=name)
+            for share, name in zip((50.0, 30.0, 20.0), names, strict=True)]  # fmt: skip
+    assert hits(*rows)["uncoalesced-access"].fact.endswith("; likewise 2 others (50 % together)")
+
+
 def test_dram_is_named_before_l2_where_the_memory_system_is_as_busy_as_dram():
     streams = kernel(memory=68.0, dram=68.0, l2_throughput=85.0)
     assert binding_part(streams) == "DRAM"

@@ -453,6 +453,13 @@ def low_lines(monkeypatch):
     return print_blocks
 
 
+@pytest.mark.parametrize("words", [20, 40, 80])
+def test_a_note_with_a_command_that_the_terminal_breaks_counts_as_its_lines(low_lines, words):
+    note = Note("n", f"Not measured: words. `ncu --metrics {'x' * 230}` shows it.")
+    lines = low_lines(CASES, note, Finding("f", "word " * words))
+    assert sum(max(1, -(-len(line) // 80)) for line in lines) <= 23, lines
+
+
 def test_what_shares_are_not_of_stays_where_other_asides_find_no_room(low_lines):
     asides = [Note(name, f"{name} word", tone="aside") for name in ("slowed", "left-out", "outside", "traced")]
     lines = low_lines(CASES, *asides, Finding("f", "word " * 250))

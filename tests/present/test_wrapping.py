@@ -60,6 +60,7 @@ def test_kernel_names_longer_than_a_line_lose_their_middle_and_stay_distinguisha
     assert all(word.startswith("sm80_") and word.rstrip(";").endswith("cudnn") for word in cut)
     assert [line for line in lines if len(line) > 80] == [f"reports/{'x' * 90}.csv"]  # which a person copies
     assert wrap_text(console(), text) == text
+    assert wrap_text(out(80), f"* {names[0]} takes").startswith("* sm80_")  # the name on the line of its mark
 
 
 @pytest.mark.parametrize(("word", "parts"), [

@@ -138,6 +138,7 @@ _SORTERS: Final = (
 _CURED_ALIKE: Final = {"array-of-structures": "uncoalesced-access"}  # which counters hardly tell apart
 _OF_PIPES: Final = "compute-bound"
 _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bound"}
+_LONG_NAME: Final = 60  # characters of a kernel's name and share, of which a sentence names no second
 _NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
 _IDLE_XU_PCT: Final = 1.0  # of its peak, with which an integer division in a hundred instructions would be more
@@ -493,6 +494,8 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
     """What is wrong with the first kernel of a group, which names the others; its gain is that of all."""
     (kernel, share, remark), cause = group[0], causes()[group[0][2].cause]
     others = [f"{kernel.short_name} ({share:.0f} %)" for kernel, share, _ in group[1:]]
+    if len(others) > 1 and max(map(len, others)) > _LONG_NAME:  # which tell nobody apart
+        others = [f"{len(others)} others ({sum(share for _, share, _ in group[1:]):.0f} % together)"]
     also = f"; likewise {first_names(others, _NAMED)}" if others else ""
     line = kernel.source.worst.get(cause.memory) if kernel.source else None
     access = "" if line is None else f"; worst access: {line}"
