@@ -77,6 +77,7 @@ _MAKES_MODEL: Final = re.compile(r"distribution_|elementwise_kernel|reduce_kerne
 _LAYERS: Final = 2  # whose weights are drawn, at least, where launches make a model
 _MUCH_OF_IDLE: Final = 0.3  # of the idle time, in short gaps before launches
 _LONG_START_NS, _MUCH_OF_ALL = 1e9, 0.25  # before the first CUDA call: at least, and of all the time
+_MOST_LEFT_OUT: Final = 0.5  # of the time from the first kernel on, that the headline begins with
 _NAMED_PART: Final = 0.05  # of the traced time: what is named outside of the iterations
 _MUCH_OF_OUTSIDE: Final = 0.3  # of the GPU's work outside of the iterations, from which a kernel is named
 _SLOWER: Final = 2.0  # times the usual time: the iterations' work before them that is worth a word
@@ -297,6 +298,14 @@ def _earlier_work_text(case: CaseSummary) -> str:
     return f"; {format_ns(took_ns)} of that have the work of some {count:.0f} iterations, which take {usual} later"
 
 
+def _long_gaps_parts(case: CaseSummary) -> list[str]:
+    """That long gaps, of which no share is, take most of the time; empty where they do not."""
+    idle = case.idle_gpu
+    if idle is None or idle.is_iteration or idle.left_out_ns < _MOST_LEFT_OUT * (idle.med_ns + idle.left_out_ns):
+        return []
+    return [f"long gaps take {format_ns(idle.left_out_ns)} of {format_ns(idle.med_ns + idle.left_out_ns)}"]
+
+
 def _left_out_gaps_text(case: CaseSummary) -> str:
     """How much of the time of a case without iterations no share is of: long gaps that do not come again and again."""
     idle = case.idle_gpu
@@ -379,6 +388,7 @@ def _single_case_screen(summary: Summary, case: CaseSummary) -> Screen:
             parts_said[-1] += f" for {format_ns(times[0])} of {format_ns(times[1])}"
     if spent is None and case.host is not None and (gpu_busy_pct := case.host.facts.get("gpu_busy_pct")):
         parts_said.append(f"the GPU is at work {gpu_busy_pct:.0f} % of the time")
+    parts_said += _long_gaps_parts(case)
     section = main_time_section(case, summary.tables)
     of_kernels = section is not None and case.spent is None and bool(case.kernels)  # hits are of one of them
     idle_pct = (spent.idle_pct if spent is not None and spent.is_iteration else None) or 0.0

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from nsw.analysis.blocks import Evidence, Finding
 from nsw.analysis.cases import PAGE_FAULTS
 from nsw.analysis.first_screen import FAILED
-from nsw.analysis.groups import sum_by
+from nsw.analysis.groups import group_by, sum_by
 from nsw.analysis.kernels import add_timeline_times, kernel_times_by_name
+from nsw.analysis.steady import process_key
 from nsw.analysis.summary import TABLES, CampaignData, ReportRequest, Summary, summarize
 from nsw.tables import TableData, full_rows
 from nsw.tables.names import comparable_name
@@ -228,12 +229,23 @@ def _drop_doubtful_iterations(tables: _Rows) -> _Rows:
     after_setup = sum(work.values()) - work.get("setup", 0.0)
     if not iterations or marked or after_setup - work.get("end", 0.0) >= _MOSTLY * after_setup:
         return tables
-    return {
+    unsplit = {
         name: table_rows
         for name, table_rows in tables.items()
-        if name
-        not in {"iterations", "phases", "phase_summary", "gaps", "host_copies", "gpu_use", "gpu_metrics", "collectives"}
+        if name not in {"iterations", "phase_summary", "gaps", "host_copies", "gpu_use", "gpu_metrics", "collectives"}
     }
+    return unsplit | {"phases": [_join_phases(rows) for rows in group_by(tables["phases"], process_key).values()]}
+
+
+def _join_phases(phases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The phases of a process as the one that a timeline without iterations has."""
+    sums = {
+        column: sum(row.get(column) or 0.0 for row in phases)
+        for column in ("duration_ns", "gpu_ns", "gpu_busy_ns", "api_ns")
+    }
+    starts = [row["start_ns"] for row in phases if row.get("start_ns") is not None]
+    whole = {"phase": "all", "found_by": "none", "iterations": None, "start_ns": min(starts, default=None)}
+    return {**phases[0], **whole, **sums}
 
 
 def _add_missing_summaries(tables: Mapping[str, TableData]) -> Mapping[str, TableData]:

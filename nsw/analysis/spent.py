@@ -31,6 +31,8 @@ _ALL_PCT, _TOGETHER_PCT = 97.0, 103.0  # that the printed shares of a table add 
 _SHORT_NS = 5e3  # a kernel that takes less is hardly more than its launch
 _FEW, _NEARLY_ALL = 8, 0.95  # operations, and the share of all GPU work that one less takes
 _MUCH = 0.25  # of all GPU work
+_IN_FEW = 0.1  # times an iteration, below which an operation is of few iterations
+_WORK_OF_MEDIAN = 0.95  # of its GPU time
 _UNLIKE_WORK = 0.1  # by which the GPU's work of the mean iteration differs from that of the median one
 _ARITHMETIC = ("GEMM", "convolution")
 
@@ -116,6 +118,7 @@ def divide_time(
         gpu = rows_of_working_gpus(gpu, iterations)
     # steady work is that of all iterations on all GPUs: of one iteration on one GPU the mean
     times = sum(row["steady"] for row in iterations) or max(runs, 1)
+    gpu = gpu if is_mean else _rows_of_usual_iterations(gpu, iterations)
     mean_to_median = 1.0 if is_mean else _mean_to_median_work(gpu, iterations)
     spans = times * mean_to_median
     # operations are whole numbers where iterations are alike; else they are those of the usual one, as times are
@@ -168,6 +171,21 @@ def _parts_to_show(parts: tuple[Part, ...], took: Mapping[str, Mapping[str, Sequ
     if not few and unknown <= _MUCH * total_ns:
         return parts
     return tuple(Part(name, ns, calls, "", ns) for ns, calls, name in work)
+
+
+def _rows_of_usual_iterations(gpu: Columns, iterations: Sequence[Row]) -> Columns:
+    """The rows without operations of few iterations, which the median one does not have; all where the rest lacks work.
+
+    Args:
+        gpu: The rows of gpu_summary of the steady state, a row an operation and process.
+        iterations: The rows of table iterations.
+    """
+    median = sum((row.get("med_gpu_ns") or 0.0) * row["steady"] for row in iterations)
+    each = sum(row["steady"] for row in iterations) / max(len(iterations), 1)
+    total_ns = gpu["total_ns"]
+    usual = [n for n, calls in enumerate(gpu["calls"]) if calls is None or calls >= _IN_FEW * each]
+    is_all_work = median and sum(total_ns[n] or 0.0 for n in usual) >= _WORK_OF_MEDIAN * median
+    return gpu.at(usual) if is_all_work else gpu
 
 
 def _mean_to_median_work(gpu: Columns, iterations: Sequence[Row]) -> float:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nsw.analysis.blocks import Note
+from nsw.analysis.blocks import Note, Table
 from nsw.analysis.cases import _start_time, _traced_time, summarize_cases
 from nsw.analysis.first_screen import find_headline, first_screen_blocks
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
@@ -223,6 +223,20 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
     (seven_tenths, *_), _ = paused(gap("launch", "long", 1, 9 * MS), phases=[phase_row("setup", 100 * MS), steady])
     assert "for 234 ms of 334 ms" in seven_tenths.text
     assert text.endswith("% of the time.")
+
+
+def test_operations_of_few_iterations_are_not_in_the_usual_one():
+    rows = [
+        part("steady", "k", 18 * MS, calls=18),
+        part("steady", "[CUDA memcpy Host-to-Device]", 9 * MS, calls=1),
+        LAUNCHES,
+    ]
+    for median, copies in ((1 * MS, 0), (1.5 * MS, 1)):  # the median one has what the mean one has but for the copies
+        tables = {"gpu_summary": whole(rows), "phase_summary": rows, "gaps": [], "gpu_use": [use()], "host_copies": [],
+                  "iterations": [idle(90.0) | {"med_gpu_ns": median}]}  # fmt: skip
+        blocks = first_screen_blocks(summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest()))
+        names = [row[0] for block in blocks if isinstance(block, Table) for row in block.rows]
+        assert ("k" in names, sum("memcpy" in str(name) for name in names)) == (True, copies)
 
 
 def test_gaps_of_few_iterations_are_counted_over_all_of_them():

@@ -172,7 +172,7 @@ def ranks(*nccl, calls=40):
         row
         for device, time in enumerate(nccl)
         for row in (
-            part("steady", "gemm", 50 * MS, pid=device, device=device),
+            part("steady", "gemm", 50 * MS, pid=device, device=device, calls=18),
             part("steady", "ncclDevKernel_AllReduce", time, pid=device, device=device, calls=calls),
             part(
                 "steady",

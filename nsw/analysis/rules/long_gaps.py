@@ -228,8 +228,9 @@ def _log(gaps: LongGaps) -> IdleCause | None:
     is_everywhere = sum(g.writing for g in between) >= MOSTLY * sum(g.gaps for g in between) > 0
     if not gaps.are_mostly("writing") or is_everywhere or gaps.are_of_slow:  # a line that takes none of their time
         return None
-    if gaps.are_mostly("to_gpu") and gaps.sum_of("write_ns") < _A_LINE * gaps.sum_of("total_ns"):
-        return None  # beside the preparation of input
+    is_short = gaps.sum_of("write_ns") < _A_LINE * gaps.sum_of("total_ns")
+    if is_short and (gaps.are_mostly("to_gpu") or gaps.framework == "jax"):
+        return None  # beside the preparation of input; XLA wakes its threads by writing
     text, share = "and writes: a log", gaps.sum_of("writing") / gaps.sum_of("gaps")
     if share < NEARLY:
         text = f"and writes in {100 * share:.0f} % of the gaps: probably a log"

@@ -62,7 +62,7 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     known = causes()[cause]
     counters = "" if any(kernel.metrics for kernel in case.kernels) else counters_command_text(case)
     total, first = sum(work.total_ns or 0.0 for work in case.gpu_work), next(iter(case.gpu_work), None)
-    share = 100 * (first.total_ns or 0.0) / total if first is not None and total else 0.0
+    share = 100 * _variants_ns(case, first) / total if first is not None and total else 0.0
     stands_out, advice = "nothing stands out", "" if cause == "gpu-busy" else known.remedy()
     what, size, share_of, do, table = f"GPU busy {busy:.0f} %", f"{busy:.0f} %", "", known.do, "iterations"
     if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
@@ -169,8 +169,20 @@ def unmeasured_kernel_hit(case: CaseSummary, hits: Sequence[Hit]) -> Hit | None:
 def _time_pct(case: CaseSummary, kernel: Share) -> float:
     """How much of the time a kernel takes, as the case's table has it: its part of the GPU's work, and of the time."""
     total, spent = sum(work.total_ns or 0.0 for work in case.gpu_work), time_without_profiler(case)
+    if spent is not None and spent.span_ns:
+        part = next((part for part in spent.shown if part.name == kernel.short_name), None)
+        if part is not None:
+            return min(100.0, 100 * part.ns / spent.span_ns)
     work_pct = 100 * spent.gpu_ns / spent.span_ns if spent and spent.span_ns else least_gpu_busy_pct(case) or 0.0
-    return min(work_pct, 100.0) * (kernel.total_ns or 0.0) / total if total else 0.0
+    return min(work_pct, 100.0) * _variants_ns(case, kernel) / total if total else 0.0
+
+
+def _variants_ns(case: CaseSummary, work: Share) -> float:
+    """How long work takes; of a kernel of the program's own all variants of its template, as a table has them."""
+    if is_library_kernel_name(work.name):
+        return work.total_ns or 0.0
+    alike = (each for each in case.gpu_work if each.short_name == work.short_name and each.kind == work.kind)
+    return sum(each.total_ns or 0.0 for each in alike)
 
 
 def is_first_of_all(case: CaseSummary, hits: Sequence[Hit]) -> bool:
