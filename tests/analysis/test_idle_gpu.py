@@ -118,6 +118,7 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
         if isinstance(block, Note)
     )
     assert "launch-bound" in launches  # most of the time that is not the host's
+    assert "long gaps take 200 ms of 380 ms" in blocks[0].text
     few_take_all = long | {"med_ns": 0.6 * MS, "max_ns": 20 * MS}  # as where a compiler works
     _, (text, _) = unsplit(few_take_all)
     assert "idle 75 % of the 93.7 ms without rare long gaps: launch-bound" in text
@@ -129,6 +130,17 @@ def test_without_iterations_long_gaps_that_come_again_count_and_one_that_is_much
     for may_be_setup in (gap("launch", "long", 1, 3 * MS), gap("load", "long", 2, 3 * MS)):
         _, (text,) = unsplit(may_be_setup)
         assert "idle 68 % of the 72.1 ms without rare long gaps" in text
+
+
+def test_variants_of_a_kernel_of_the_program_count_together_in_a_timeline():
+    rows = [
+        part("steady", f"void filter<{radius}>(float*)", ns * MS) | {"short_name": "filter"}
+        for radius, ns in ((3, 20), (9, 36))
+    ]
+    tables = {"gpu_summary": whole([*rows, LAUNCHES]), "phase_summary": [*rows, LAUNCHES], "gaps": [], "host_copies": [],
+              "gpu_use": [use()], "iterations": [idle(98.0)]}  # fmt: skip
+    texts = [f.text for f in summarize(CampaignData("c", "", None, [timeline()], tables), ReportRequest()).findings]
+    assert any("filter is 100 % of its work" in text for text in texts)
 
 
 def test_a_gain_of_copies_without_iterations_is_of_the_time_that_its_sentence_names():
@@ -321,6 +333,10 @@ def test_writes_that_are_in_the_gaps_between_launches_too_are_no_log():
     assert "and writes: a log" in text
     (text,) = explained(log, gap("launch", "middle", 4, 50 * US, writing=3))
     assert "a log" not in text
+    for write_ns, is_log in ((0.01 * MS, False), (0.5 * MS, True)):  # XLA wakes its threads by short ones
+        long = gap("launch", "long", 3, 0.7 * MS, writing=3, write_ns=write_ns)
+        texts = explained(long, parts=[part("steady", "loop_add_fusion", 18 * MS), LAUNCHES])
+        assert any("a log" in text or "writes files" in text for text in texts) is is_log
 
 
 def test_input_of_a_program_that_started_processes_is_of_its_workers_and_comes_before_the_gpus_work():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nsw.analysis.blocks import Note
 from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.kernels import Advice, LongLaunches, Stall
 from nsw.analysis.of_reports import ReadReport, summarize_reports
@@ -149,6 +150,10 @@ def test_kernels_that_repeat_make_iterations_only_where_they_are_most_of_the_wor
     iterations = [iterations_row(MS, busy=100.0) | {"found_by": found_by}]
     tables = {"gpu_summary": whole(parts), "phase_summary": parts, "phases": phases, "iterations": iterations}
     assert says in shown(ReadReport("a.txt", tables))[0]
+    late = [phase | {"start_ns": 3000 * MS + n * MS} for n, phase in enumerate(phases)]
+    blocks = first_screen_blocks(summarize_reports("a", [ReadReport("a.txt", tables | {"phases": late})]))
+    notes = [block.text for block in blocks if isinstance(block, Note)]
+    assert any("The program runs 3 s before its first CUDA call, 99 % of 3.04 s." in text for text in notes)
 
 
 def counted(*kernels):
