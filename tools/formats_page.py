@@ -86,6 +86,7 @@ _ANSWERS: dict[str, str] = {  # what a summary makes of the tables of reports
     "functions": "the functions that cost most on CPUs (a pass `host`), by case",
     "model": "effective rates of `report.model`, by case",
     "perturbation": "how much each profiler slowed the program down, by case and pass",
+    "iteration_times": "iterations with their times, set-up and warm-up, a row a case",
     "stragglers": "ranks that others wait for, by case",
 }
 _KERNELS: dict[str, str] = {  # the columns of table kernels beside the parameters and the metrics

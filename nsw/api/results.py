@@ -389,6 +389,7 @@ class Answers:
         figures: pd.DataFrame
         functions: pd.DataFrame
         hotspots: pd.DataFrame
+        iteration_times: pd.DataFrame
         kernels: pd.DataFrame
         model: pd.DataFrame
         perturbation: pd.DataFrame

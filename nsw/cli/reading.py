@@ -58,6 +58,7 @@ _OF_ANSWER: Final = {
     "stragglers": "timelines of four ranks or more that meet in collectives",
     "iteration_times": "timelines in which something repeats",
 }  # tables computed of an answer, and what they need
+_BLOCKS: Final = {"iteration_times": "iterations"}  # of the answer, which have another name than their rows' table
 _GAPS_OF_CAUSE: Final = {"data-loader": ("input", "spawn")}  # the rows that prove a finding
 _SIDES: Final = 4  # reports whose conditions find room beside each other
 _TEST: Final = re.compile(r"(\w+)\s*(!=|>=|<=|=|~|>|<)\s*(.*)", re.DOTALL)
@@ -472,7 +473,6 @@ def _show_answer(reports: _Reports) -> None:
                 tables = {name for name, data in report.tables.items() if data}
                 tables |= {"kernels", "roofline"} if report.kernels else set()
                 tables |= {"stragglers"} if case in summary.by_id and summary.by_id[case].stragglers else set()
-                tables |= {"iteration_times"} if "iterations" in tables else set()
                 chosen = "".join(f" --table {name}" for name in dict.fromkeys(names) if name in tables)
                 if isinstance(block, Finding) and (gaps := _GAPS_OF_CAUSE.get(block.cause or "")) and "gaps" in names:
                     causes = [row["cause"] for row in full_rows("gaps", report.tables.get("gaps", []))]
@@ -741,11 +741,7 @@ def _put_table_of_answer(name: str, reports: _Reports, target: Target, top: int 
         answer_rows = [dict(zip((c.name for c in b.columns), row, strict=True)) for b in tables for row in b.rows]
     elif looked_at:
         summary = _summarize(looked_at)
-        blocks = [
-            block
-            for block in answer_blocks(summary)
-            if block.name == name or (isinstance(block, Table) and any(e.table == name for e in block.evidence))
-        ]
+        blocks = [block for block in answer_blocks(summary) if block.name == _BLOCKS.get(name, name)]
         answer_rows = emit.flat_rows(summary, name)
     if not answer_rows:
         print_on_stderr(f"{name}: no rows: none of the files holds {_OF_ANSWER[name]}")

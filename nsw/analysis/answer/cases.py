@@ -125,7 +125,7 @@ def iteration_blocks(summary: Summary) -> list[Block]:
             tuple((case.id, *row.values()) for case, row in rows),
             wide="case",
             least=("warmup", "warmup_ns", "setup_ns", "least_ns"),
-            evidence=(Evidence("iteration_times", tuple(case.id for case, _ in rows)),),
+            evidence=(Evidence("iterations", tuple(case.id for case, _ in rows)),),
         )
     ]
 
