@@ -273,7 +273,7 @@ def _host_part_text(case: CaseSummary, took_ns: float, calls_ns: float, busy_ns:
         return f"XLA compiles {format_ns(compiled_ns)}, "
     own_ns = took_ns - calls_ns - busy_ns
     if calls_ns and is_start and own_ns >= max(_LONG_START_NS, took_ns / 2):
-        return f"{format_ns(own_ns)} outside of CUDA calls: imports, data or compiling; "
+        return f"{format_ns(own_ns)} outside of CUDA calls, as imports, data and compiling are; "
     return f"CUDA calls {format_ns(min(calls_ns, took_ns))}, " if calls_ns else ""
 
 

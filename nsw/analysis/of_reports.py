@@ -239,10 +239,11 @@ def _drop_doubtful_iterations(tables: _Rows) -> _Rows:
 
 def _join_phases(phases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The phases of a process as the one that a timeline without iterations has."""
-    sums = {
-        column: sum(row.get(column) or 0.0 for row in phases)
+    values = {
+        column: [row[column] for row in phases if row.get(column) is not None]
         for column in ("duration_ns", "gpu_ns", "gpu_busy_ns", "api_ns")
     }
+    sums = {column: sum(known) if known else None for column, known in values.items()}
     starts = [row["start_ns"] for row in phases if row.get("start_ns") is not None]
     whole = {"phase": "all", "found_by": "none", "iterations": None, "start_ns": min(starts, default=None)}
     return {**phases[0], **whole, **sums}

@@ -224,7 +224,7 @@ def test_iterations_that_are_the_lesser_part_of_the_time_are_told_to_be_that():
         text = next(block.text for block in blocks if isinstance(block, Note) and block.text.startswith("Shares"))
         assert ("(GPU busy 80 ms, 50 % of that assign)" in text) == ("assign" in text) == is_named
     for busy_ms, parts in (
-        (80, "3.62 s outside of CUDA calls: imports, data or compiling; GPU busy 80 ms"),
+        (80, "3.62 s outside of CUDA calls, as imports, data and compiling are; GPU busy 80 ms"),
         (3500, "CUDA calls 300 ms, GPU busy 3.5 s"),  # for which the host waits
     ):
         blocks, _ = paused(phases=[phase_row("setup", 4000 * MS, busy=busy_ms * MS, api=300 * MS), steady])

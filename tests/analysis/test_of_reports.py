@@ -7,7 +7,7 @@ import pytest
 from nsw.analysis.blocks import Note
 from nsw.analysis.first_screen import first_screen_blocks
 from nsw.analysis.kernels import Advice, LongLaunches, Stall
-from nsw.analysis.of_reports import ReadReport, summarize_reports
+from nsw.analysis.of_reports import ReadReport, _join_phases, summarize_reports
 
 from .made import KERNEL, gpu_row
 from .test_steady import MS, iterations_row, part, phase_row, whole
@@ -154,6 +154,13 @@ def test_kernels_that_repeat_make_iterations_only_where_they_are_most_of_the_wor
     blocks = first_screen_blocks(summarize_reports("a", [ReadReport("a.txt", tables | {"phases": late})]))
     notes = [block.text for block in blocks if isinstance(block, Note)]
     assert any("The program runs 3 s before its first CUDA call, 99 % of 3.04 s." in text for text in notes)
+
+
+def test_phases_that_are_joined_lack_what_none_of_them_has():
+    phases = [phase_row("setup", 2 * MS) | {"api_ns": None}, phase_row("end", 3 * MS) | {"api_ns": None}]
+    joined = _join_phases(phases)
+    assert (joined["phase"], joined["duration_ns"], joined["api_ns"]) == ("all", 5 * MS, None)
+    assert _join_phases([phases[0], phases[1] | {"api_ns": MS}])["api_ns"] == MS
 
 
 def counted(*kernels):
