@@ -201,6 +201,8 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
     ("contended-atomics", kernel(memory=97.0, l2_throughput=97.0, l2_throughput_max=98.0, l2_bytes=32 * 5e7, l2_atomic_transactions=8e7, **SCATTERED),
      [kernel(memory=97.0, l2_throughput=97.0, l2_throughput_max=98.0, l2_bytes=32 * 5e7, l2_atomic_transactions=4e7, **SCATTERED)]),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
+    ("too-few-blocks", kernel(blocks=196.0, waves_per_sm=0.19, threads_per_block=256.0, stalls=()),
+     [kernel(blocks=1032.0, waves_per_sm=0.98, threads_per_block=256.0, stalls=())]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
     ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0),
      few(occupancy_limiter="registers", achieved_occupancy_pct=6.0)]),
@@ -434,6 +436,22 @@ def test_of_a_librarys_kernel_only_what_calls_can_change_is_said(name):
     (hit,) = hits(kernel(blocks=20.0, waves_per_sm=0.02, name=name)).values()
     assert (hit.cause, hit.do) == ("too-few-blocks", "larger or fused calls")
     assert hit.advice.startswith("It is a library's kernel: put several calls into one")
+
+
+def test_a_block_that_works_when_all_others_are_done_is_the_whole_cause():
+    alone = {"sm_active_cycles": 1.2e3, "sm_active_cycles_max": 100e3, "waves_per_sm": 0.19}
+    (hit,) = hits(kernel(sm=1.0, memory=1.0, dram=1.0, warp_execution_efficiency=40.0, **alone)).values()
+    assert hit.cause == "unequal-blocks"
+    assert "one block works, or a thread of it, and the others are done" in hit.fact
+
+
+def test_small_operators_that_are_fused_save_their_launches():
+    name, short = "void at::native::vectorized_elementwise_kernel<4, f>()", {"duration": 2.2e3}
+    few = {"blocks": 1.0, "waves_per_sm": 0.001, "threads_per_block": 128.0, "shapes": (("1", "128"),)}
+    few |= {"l1_throughput": 1.0, "l2_throughput": 1.0, "issue_slot_utilization": 1.0}
+    (fusable,) = hits(kernel(sm=1.0, memory=1.0, dram=1.0, name=name, **few, **short)).values()
+    assert fusable.gain_pct > 90
+    assert not hits(kernel(sm=1.0, memory=1.0, dram=1.0, **few, **short))  # a launch of one's own takes as long, whatever it does
 
 
 def test_a_kernel_with_waste_whose_work_lies_on_few_sms_is_said_to_have_both():

@@ -82,6 +82,7 @@ def unsplit(**numbers):
 FOREACH = "void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>()"
 FUSED = "void at::native::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>>()"
 MULTIPLIES = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<MulFunctor<float>>>(int)"
+LEAKY = "void at::native::vectorized_elementwise_kernel<4, at::native::leaky_relu_kernel(float)>(int)"
 GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*)"
 ADD_ROWS = "void at::native::indexFuncLargeIndex<float, long, at::native::<unnamed>::ReduceAdd>()"
 FILL = "void at::native::vectorized_elementwise_kernel<4, FillFunctor<float>>()"
@@ -263,6 +264,11 @@ RULES_HOLD = [  # rule, a case where it holds, those near it where it does not, 
     ("short-kernels", short(25, 50.0), [short(25, 49.0), short(24, 90.0), short(25, 90.0, "scale_add(float*)"),
      short(80, 50.0)],  # most of that time is in a few long ones
      "50 % of the kernels take less"),
+    ("unfused-elementwise", launched((MULTIPLIES, 20, 3.0), (LEAKY, 20, 3.0)),
+     [launched((MULTIPLIES, 20, 3.0), (LEAKY, 19, 3.0)), launched((MULTIPLIES, 20, 2.0), (LEAKY, 20, 3.0)),
+      launched((MULTIPLIES, 30, 3.0), (LEAKY, 15, 3.0)),  # one of which has most of the time
+      launched((MULTIPLIES, 20, 3.0), (STRIDED, 20, 3.0)), launched((MULTIPLIES, 0.05, 3.0), (LEAKY, 0.05, 3.0), ("x", 99.8))],
+     "40 % elementwise, unfused"),
     ("slow-iteration", case(iterations=replace(STEPS, most_ns=30 * MS)), [case(iterations=replace(STEPS, most_ns=29 * MS))],
      "iteration 3 of 22 (counted from 0) takes 30 ms"),
     ("slow-iteration", pause(), [pause(use={"slowest_load_ns": 5 * MS})],  # at a kernel's first use, once

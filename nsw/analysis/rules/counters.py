@@ -141,6 +141,7 @@ _HEALTHY: Final = {DRAM: "dram-bound", L2: "l2-bound", SHARED: "shared-memory-bo
 _LONG_NAME: Final = 60  # characters of a kernel's name and share, of which a sentence names no second
 _NAMED: Final = 4  # kernels that a sentence names beside its first
 _LARGE_PCT: Final = 25.0  # of the kernels' time, from which a healthy kernel is named
+_ALONE_PCT: Final = 95.0  # of a kernel's time, that most SMs have no work: one block decides, whatever else it wastes
 _IDLE_XU_PCT: Final = 1.0  # of its peak, with which an integer division in a hundred instructions would be more
 _CLOCK: Final = 0.9  # of the base clock, at which ncu itself locks the SMs
 _EMPTY_LAUNCH_NS: Final = 2e3  # which a kernel takes that does nothing
@@ -169,11 +170,17 @@ _TELLS: Final = re.compile(r"\d")  # a figure of this kernel: other sentences ex
 
 
 def _kernel_remarks(kernel: KernelRow) -> list[Remark]:
-    """What is wrong with a kernel, the first to cure first; no cure takes less than an empty launch does."""
+    """What is wrong with a kernel, the first to cure first.
+
+    No cure takes less than an empty launch does, but those that save the launch: operators that are fused.
+    """
+    is_fusable = _is_library_kernel(kernel) and not _UNFUSED.search(kernel.name)
     each = kernel.launch_ns
     limit_pct = 100 * max(0.0, 1 - _EMPTY_LAUNCH_NS / each) if each else 100.0
     return [
-        remark if remark.cause == "small-launches" else remark._replace(won=min(remark.won, limit_pct))
+        remark
+        if remark.cause == "small-launches" or (is_fusable and remark.cause in _OF_CALLS)
+        else remark._replace(won=min(remark.won, limit_pct))
         for remark in _uncapped_remarks(kernel)
     ]
 
@@ -197,7 +204,9 @@ def _uncapped_remarks(kernel: KernelRow) -> list[Remark]:
             best = [few] if is_gather else [*best, few._replace(won=few.won * (1 - best[0].won / 100))]
         if tier is _WASTE:  # work that is wasted, and work that lies on few SMs, are cured apart
             uneven = [remark for remark in remarks if remark.cause == "unequal-blocks" and remark.won >= _LARGE_PCT]
-            best += [remark for remark in uneven if remark not in best]
+            best = uneven if any(remark.won >= _ALONE_PCT for remark in uneven) else [
+                *best, *(remark for remark in uneven if remark not in best)
+            ]  # fmt: skip
         return best
     remark = _at_roof_remark(kernel) or _ncu_rule_remark(kernel)
     return [] if remark is None else [remark]

@@ -26,6 +26,7 @@ from nsw.analysis.rules.hits import (
 )
 from nsw.analysis.rules.idle_causes import SHORT
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct
+from nsw.quantities import duration
 from nsw.wording import first_names, plural
 
 if TYPE_CHECKING:
@@ -59,6 +60,15 @@ _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _LEAST_BUSY_PCT: Final = 25.0  # below it GPU work is not worth a sentence beside what keeps the GPU idle
 _SHORT_PCT: Final = 50.0  # of the kernels
 _ELEMENTWISE_PCT: Final = 25.0  # of GPU time
+_UNFUSED_PCT: Final = 40.0  # of GPU time; networks of convolutions have a quarter to a third, and are called busy
+_CHAIN: Final = 6  # elementwise operations, of which some follow each other
+_MOST_OF_CHAIN: Final = 0.6  # of their time in one kernel, which has no others to be fused with
+_FUSED_PASSES: Final = 0.5  # of their time: what fusing saves
+# but copies, and the steps of an optimizer
+_ELEMENTWISE: Final = re.compile(
+    r"^(?!.*(?:direct_copy|float16_copy|FillFunctor|addcmul|addcdiv|lerp|multi_tensor)).*at::native::.*"
+    r"(?:elementwise_kernel|masked_scale|fused_dropout)"
+)
 _LONG_MEAN_NS: Final = 20e3  # of elementwise kernels, beside which a launch is little
 _THREADS: Final = 1024  # that one SM of any GPU holds
 _MUCH_PCT: Final = 25.0  # of GPU time
@@ -588,6 +598,32 @@ def _short_kernel_hit(case: CaseSummary, _: Context) -> Hit | None:
     )  # fmt: skip
 
 
+def _long_elementwise_hit(case: CaseSummary, context: Context) -> Hit | None:
+    """Elementwise operations on large arrays, each of which reads and writes them again."""
+    work = _gpu_work_with_share(case)
+    total = sum(share.total_ns or 0.0 for share in case.gpu_work)
+    if work is None or not total or case.iterations is None or _attention_hit(case, context) is not None:
+        return None
+    kernels = [share for share in case.gpu_work if _is_long_elementwise(share.name, share.total_ns, share.calls)]
+    times = [share.total_ns or 0.0 for share in kernels]
+    count = sum(share.calls or 0.0 for share in kernels) / (iteration_count(case) or 1)
+    share = 100 * sum(times) / total
+    if count < _CHAIN or share < _UNFUSED_PCT or max(times) > _MOST_OF_CHAIN * sum(times):
+        return None
+    each = sum(times) / (count * (iteration_count(case) or 1))
+    return make_hit(
+        case, "unfused-elementwise", _FUSED_PASSES * share * work[1] / 100, f"{share:.0f} % elementwise, unfused",
+        f"{share:.0f} % of GPU time is elementwise operations, {count:,.0f} an iteration of {duration(each)} each, all"
+        " of which read and write their arrays", f"{share:.0f} %", "hotspots", OF_GPU_TIME,
+    )  # fmt: skip
+
+
+def _is_long_elementwise(name: str, total_ns: float | None, launches: float | None) -> bool:
+    """Whether a kernel is an elementwise operation of PyTorch on large arrays."""
+    is_long = (total_ns or 0.0) >= _LONG_MEAN_NS * (launches or math.inf)
+    return is_long and _ELEMENTWISE.search(name) is not None
+
+
 def counters_command_text(case: CaseSummary) -> str:
     """How to measure what binds the kernel of one's own that takes most; of a graph, how to see its kernels.
 
@@ -625,4 +661,5 @@ RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {
     "one vector": _matrix_vector_hit,
     "normalisation": _inference_normalisation_hit,
     "short kernels": _short_kernel_hit,
+    "elementwise operations": _long_elementwise_hit,
 }

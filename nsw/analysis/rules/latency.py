@@ -63,6 +63,8 @@ _EVENLY: Final = 0.85  # of the time that the mean SM has work, from which block
 _WIDEST_ACCESS: Final = 4.5  # passes through shared memory of an instruction without conflicts: 4, of 16 bytes a thread
 _FEW_WARPS: Final = 2.0  # of a scheduler, which cannot hide their waits
 _SOME_WAVES: Final = 0.1  # of blocks
+_FEW_WORKING: Final = 2.0  # SMs at work in the mean, by which all blocks but one are done early
+_EMPTY_WAVES: Final = 0.5  # of blocks, up to which most of the GPU's places for warps are empty
 _MANY_WAVES: Final = 8  # of blocks, from which how fast blocks begin decides
 
 
@@ -107,6 +109,8 @@ def unbalanced_grid_remark(kernel: KernelRow) -> Remark | None:
     loops = (
         f"; of a warp {lanes:.0f} threads are active: single threads loop over long items" if lanes < WARP / 4 else ""
     )
+    if active and sms and active * sms <= _FEW_WORKING:
+        loops = ": one block works, or a thread of it, and the others are done"
     return Remark(
         min(idle, room), "unequal-blocks", f"the mean SM works {100 - idle:.0f} % of the time",
         f"has blocks of unequal work: the busiest SM works {busiest:,.0f} cycles, the mean one"
@@ -236,11 +240,26 @@ def latency_remark(kernel: KernelRow) -> Remark | None:
         waits = [stall for stall in kernel.stalls[:1] if stall.reason == "memory dependency"]
         if busiest < bound and (busiest < BOUND_PCT or waits):
             return _low_occupancy_remark(kernel, limit, busiest)
-    if not kernel.stalls or not COUNTED & metrics.keys() or (sm_active_share(metrics) or 0.0) < _EVENLY:
+    if not COUNTED & metrics.keys():
         return None
+    if not kernel.stalls or (sm_active_share(metrics) or 0.0) < _EVENLY:
+        return _small_grid_remark(kernel, busiest)
     if busiest < _NO_ROOF_PCT and (reached or 0.0) >= _FULL_PCT and _memory_wait_pct(kernel) >= _WAITING_PCT:
         return _memory_latency_remark(kernel, busiest)
     return _dependency_chain_remark(kernel, busiest) if busiest < FAR_PCT else None
+
+
+def _small_grid_remark(kernel: KernelRow, busiest: float) -> Remark | None:
+    """A grid that leaves most places for warps empty, though each SM has a block; None: it fills more."""
+    waves = kernel.metrics.get("waves_per_sm")
+    blocks, threads = (kernel.metrics.get(name) for name in ("blocks", "threads_per_block"))
+    if waves is None or waves > _EMPTY_WAVES or busiest >= FAR_PCT or not blocks or not threads:
+        return None
+    return Remark(
+        100 * (1 - max(waves, busiest / REACHED_PCT)), "too-few-blocks", f"blocks for {100 * waves:.0f} % of the GPU",
+        f"has {_launch_size_text(blocks, threads)}, which fill {100 * waves:.0f} % of the GPU; its busiest part is"
+        f" {busiest:.0f} % busy",
+    )  # fmt: skip
 
 
 def _memory_wait_pct(kernel: KernelRow) -> float:
