@@ -451,7 +451,8 @@ def test_small_operators_that_are_fused_save_their_launches():
     few |= {"l1_throughput": 1.0, "l2_throughput": 1.0, "issue_slot_utilization": 1.0}
     (fusable,) = hits(kernel(sm=1.0, memory=1.0, dram=1.0, name=name, **few, **short)).values()
     assert fusable.gain_pct > 90
-    assert not hits(kernel(sm=1.0, memory=1.0, dram=1.0, **few, **short))  # a launch of one's own takes as long, whatever it does
+    (users,) = hits(kernel(sm=1.0, memory=1.0, dram=1.0, **few, **short)).values()
+    assert users.gain_pct < 10  # a launch of one's own takes as long, whatever it does
 
 
 def test_a_kernel_with_waste_whose_work_lies_on_few_sms_is_said_to_have_both():
