@@ -76,7 +76,6 @@ _CASES_NAMED: Final = 3
 _UNLIKE: Final = 0.05  # of a time, by which the traced runs and the figure change unlike
 _SHORT: Final = 18  # characters of a name that a table's heading has room for
 _NONE_PCT: Final = 0.1  # of a value: a change below it prints as none
-_EQUAL: Final = "equal"  # of single runs that are equal, which do not tell that their programs are
 _MOST: Final = 0.5  # of what all functions change, from which a function is what did it
 _LARGE: Final = math.log(2)  # logarithm from which a change is a factor, as on every screen
 _METRIC_ORDER: Final = (
@@ -239,7 +238,7 @@ def verdict_text(row: Compared, *, as_factors: bool | None = None) -> str:
         return f"the same within {percent_digits(log_ratio_to_percent(estimate.largest_log_ratio))} %"
     interval = interval_text(row, as_factors=as_factors)
     if row.verdict not in _DECIDED:
-        return f"{_verdict_word(row)}{' in these runs' * (_verdict_word(row) == _EQUAL)} ({interval})"
+        return f"{row.verdict} ({interval})"
     assumed = f" if runs scatter by {_assumed_scatter_text(estimate)} %" if _is_by_assumed_scatter(row) else ""
     verb = "takes " if is_time_unit(row.unit) and not as_factors else ""
     return f"{verb}{_change_text(row, estimate.log_ratio, as_factors=as_factors)} ({interval}{assumed})"
@@ -289,9 +288,9 @@ def _is_undecided_zero(row: Compared) -> bool:
     return row.verdict == "cannot tell" and abs(log_ratio_to_percent(row.gain or 0.0)) < _NONE_PCT
 
 
-def _verdict_word(row: Compared) -> str:
-    """The verdict, of single runs that are equal that they are: `cannot tell` is what differs without being decided."""
-    return _EQUAL if is_undecided_by_single_runs(row) and _is_undecided_zero(row) else row.verdict
+def _are_single_runs_equal(row: Compared) -> bool:
+    """Whether single runs are equal as printed, which does not tell that their programs are."""
+    return is_undecided_by_single_runs(row) and _is_undecided_zero(row)
 
 
 def _assumed_scatter_text(estimate: Estimate) -> str:
@@ -338,7 +337,8 @@ def _comparison_headline(comparison: Comparison) -> str:
         row = rows[0]
         if comparison.second.adding is not None and _are_pairs_undecided(row):
             return f"{names}: {row.what}: {_undecided_pairs_text(comparison, row)}"
-        runs = f", {_run_counts_text(row.estimate)}" if row.estimate else ""
+        runs = ", equal in these runs" if _are_single_runs_equal(row) else ""
+        runs += f", {_run_counts_text(row.estimate)}" if row.estimate else ""
         if row.missing in {DIFFERENT_PROGRAMS, DIFFERENT_GPUS} and row.unit == "ns":
             first, second = _short_side_names(comparison)
             times = f"{format_ns(row.first or 0.0)} in {first}, {format_ns(row.second or 0.0)} in {second}"
@@ -347,19 +347,15 @@ def _comparison_headline(comparison: Comparison) -> str:
         is_alike = row.estimate is None or is_as_much_copied(comparison.first, comparison.second)
         runs += "" if is_alike else ", if an iteration does as much work"
         return f"{names}: {row.what}: {verdict}{runs}{_most_changed_function_text(comparison)}"
-    counts = Counter(row.missing or _verdict_word(row) for row in rows)
+    counts = Counter(row.missing or row.verdict for row in rows)
     words = {
         verdict: f"{verdict}{_change_range_text(rows, verdict, as_factors=as_factors)}"
         for verdict in _DECIDED
         if counts[verdict]
     }
-    words |= {
-        "gone": "gone",
-        "new": "new",
-        "same": "the same",
-        "cannot tell": "cannot be told",
-        _EQUAL: "equal in these runs",
-    }
+    equal = sum(map(_are_single_runs_equal, rows))
+    of_equal = f" ({equal} equal in these runs)" if equal else ""
+    words |= {"gone": "gone", "new": "new", "same": "the same", "cannot tell": f"cannot be told{of_equal}"}
     words |= {DIFFERENT_PROGRAMS: "in both"}
     parts = [f"{counts[outcome]} {text}" for outcome, text in words.items() if counts[outcome]]
     parts += [f"{count} {outcome}" for outcome, count in counts.items() if outcome not in words]
@@ -465,7 +461,7 @@ def _changes_table(comparison: Comparison) -> Table:
          lambda r: "-" if r.estimate is None else interval_text(r, as_factors=as_factors, directed=word != "change")),
         (Column("runs", "runs"), _row_run_counts_text),
         (Column("verdict", "verdict"),
-         lambda r: r.missing or f"{'probably ' * _is_by_assumed_scatter(r)}{_verdict_word(r)}"),
+         lambda r: r.missing or f"{'probably ' * _is_by_assumed_scatter(r)}{r.verdict}"),
     ]  # fmt: skip
     columns, cells = columns_and_rows(parts, kept_rows)
     titles = ["Those that weigh most"] if len(kept_rows) < len(rows) and not by_metric else []

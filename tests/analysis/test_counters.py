@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nsw.analysis.cases import CaseSummary
+from nsw.analysis.cases import CaseSummary, Share
 from nsw.analysis.first_screen import _are_launches_of_start, find_headline, first_screen_blocks
 from nsw.analysis.idle_gpu import IdleGpu
 from nsw.analysis.kernels import Advice, Stall, kernel_table_of_report, kernels_of_start
@@ -259,6 +259,14 @@ def case(*kernels):
 
 def hits(*kernels):
     return {hit.cause: hit for hit in find_hits_by_case([case(*kernels)])["c"]}
+
+
+def test_beside_copies_of_a_timeline_without_iterations_a_gain_is_of_gpu_time():
+    alone, work = case(kernel(blocks=20.0, waves_per_sm=0.02)), (Share("k", "k", "kernel", 2e7, 10, 20.0, 0.0),)
+    joined = replace(alone, kernel_ns=2e7, gpu_work=work)
+    (before,), (hit,) = (find_hits_by_case([each])["c"] for each in (alone, joined))
+    assert (before.gain_of, hit.gain_of) == ("the kernels' time", "GPU time")
+    assert hit.gain_pct == pytest.approx(before.gain_pct / 5)
 
 
 @pytest.mark.parametrize(("used", "lanes", "hits_l2", "cause"), [

@@ -519,13 +519,17 @@ def _remarks_to_hit(case: CaseSummary, group: Sequence[tuple[KernelRow, float, R
         framework = framework if framework in _PYTHON_FRAMEWORKS and not is_unfused else "library"
     else:  # Triton's kernels have no parameters in their names
         framework = "triton" if framework in _PYTHON_FRAMEWORKS and "(" not in kernel.name else "cuda"
-    at_work = 1.0 if case.idle_gpu is None else share_of_time_with_kernels(case.idle_gpu)
+    at_work, gain_of = 1.0, ALL_TIME if base == ALL_KERNELS else base
+    if case.idle_gpu is not None:
+        at_work = share_of_time_with_kernels(case.idle_gpu)
+    elif case.gpu_work and case.kernel_ns and case.gpu_ns and base == ALL_KERNELS:  # whose copies are beside them
+        at_work, gain_of = case.kernel_ns / case.gpu_ns, "GPU time"
     return Hit(
         remark.cause, case.id, at_work * sum(remark.won * share for _, share, remark in group) / 100, remark.what,
         _remedy_text(remark.cause, is_librarys=is_librarys),
         f"{subject} {remark.fact}{access}{after}{also}", cause.remedy(framework), remark.what,
         "kernels", costs_accuracy=remark.what.startswith("FP32 multiply-adds"),
-        gain_of=ALL_TIME if base == ALL_KERNELS else base,
+        gain_of=gain_of,
     )  # fmt: skip
 
 

@@ -256,7 +256,8 @@ def _small_grid_remark(kernel: KernelRow, busiest: float) -> Remark | None:
     if waves is None or waves > _EMPTY_WAVES or busiest >= FAR_PCT or not blocks or not threads:
         return None
     return Remark(
-        100 * (1 - max(waves, busiest / REACHED_PCT)), "too-few-blocks", f"blocks for {100 * waves:.0f} % of the GPU",
+        100 * (1 - max(waves, busiest / REACHED_PCT)), "too-few-blocks",
+        f"{blocks:,.0f} blocks fill {100 * waves:.0f} % of the GPU",
         f"has {_launch_size_text(blocks, threads)}, which fill {100 * waves:.0f} % of the GPU; its busiest part is"
         f" {busiest:.0f} % busy",
     )  # fmt: skip
