@@ -26,7 +26,7 @@ from nsw.engine.recipe_lock import read_locked, write_locked
 from nsw.engine.stages import release_reductions
 from nsw.engine.tables import EARLIER_FIGURES, load_rows, replace_rows
 from nsw.errors import CampaignError, UsageError
-from nsw.plan.model import APP, Part, Plan, Run
+from nsw.plan.model import APP, Part, Plan, Resources, Run
 from nsw.recipe.units import format_duration
 from nsw.safe_files import changed_names, hashes, read_text
 from nsw.wording import first_names
@@ -69,7 +69,7 @@ class Changes:
 
 
 def _compare_plans(
-    before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]], files: Mapping[str, str]
+    before: Plan, now: Plan, files_of: Mapping[str, Mapping[str, str]], files: Mapping[str, str], done: Collection[str]
 ) -> Changes:
     """Compare what a campaign carried out with what a recipe asks for.
 
@@ -78,6 +78,7 @@ def _compare_plans(
         now: The plan of the recipe.
         files_of: The application's files that each run of the campaign has, by name, with their hashes.
         files: The newest of these in the campaign.
+        done: The runs that are measured.
     """
     old, files_now = {run.id: run for run in before.runs}, hashes(now.sources)
     again = {}
@@ -87,7 +88,7 @@ def _compare_plans(
             reason = (
                 f"{first_names(changed, _FILES_IN_REASON)} changed"
                 if changed
-                else _change_of_run(old.get(run.id), run, before, now)
+                else _change_of_run(old.get(run.id), run, before, now, is_done=run.id in done)
             )
             if reason:
                 again[run.id] = reason
@@ -99,19 +100,25 @@ def _compare_plans(
     return Changes(added, again, unchanged, absent, program=rebuilt or bool(changed_names(files, files_now)))
 
 
-def _change_of_run(old: Run | None, new: Run, before: Plan, now: Plan) -> str | None:
-    """What changed in a run; the time limit and the number of the repeat do not count."""
+def _change_of_run(old: Run | None, new: Run, before: Plan, now: Plan, *, is_done: bool) -> str | None:
+    """What changed in a run: not the time limit, the number of the repeat, nor who paid for a measured one."""
     if old is None:
         return "the campaign's recipe no longer has it, so its value then is unknown"
+    was, becomes = (_resources_that_count(run, is_done=is_done) for run in (old, new))
     parts = (
         ("its parameters changed", old.params, new.params),
         ("the build changed", _build_commands(before).get(old.app), _build_commands(now).get(new.app)),
         ("its command changed", (old.command, old.after, old.tool), (new.command, new.after, new.tool)),
         ("its environment changed", _environment_of(old), _environment_of(new)),
         ("the set-up changed", (before.setup, before.modules), (now.setup, now.modules)),
-        ("its resources changed", replace(old.resources, time_s=0), replace(new.resources, time_s=0)),
+        ("its resources changed", was, becomes),
     )
-    return next((reason for reason, was, becomes in parts if was != becomes), None)
+    return next((reason for reason, earlier, later in parts if earlier != later), None)
+
+
+def _resources_that_count(run: Run, *, is_done: bool) -> Resources:
+    resources = replace(run.resources, time_s=0)
+    return replace(resources, account=None, qos=None) if is_done else resources
 
 
 def _environment_of(run: Run) -> tuple[Any, ...]:
@@ -205,7 +212,8 @@ def extension(
         files = lock.hashes if lock else {}
         files_of: dict[str, Mapping[str, str]] = {run.id: files for run in rows}
         files_of |= {run.id: version.files for version in versions_of(ledger, rows)[:-1] for run in version.runs}
-        changed = _compare_plans(before.plan, now.plan, files_of, files)
+        done = {run.id for run in rows if run.state is State.DONE}
+        changed = _compare_plans(before.plan, now.plan, files_of, files, done)
         if going := [run.id for run in rows if run.id in changed.again and run.state in IN_FLIGHT]:
             raise UsageError(
                 f"{going[0]} would be run again ({changed.again[going[0]]}), and is not over",

@@ -174,7 +174,8 @@ def _show_campaigns(rows: Iterable[dict[str, Any]], root: Path, figure: str | No
     if any(row.get("note") for row in rows):
         columns.append("note")
         for cell in cells:
-            cell["note"] = textwrap.shorten(cell.get("note") or "", _NOTE, placeholder=" ...")
+            note = cell.get("note") or ""
+            cell["note"] = textwrap.shorten(note, _NOTE, placeholder=" ...") if out.is_terminal else note
     if cells:
         shown = ([c.get(name) for name in columns] for c in cells)
         out.print(TextTable(None, columns, shown, wide="runs", droppable=("note", "site")))

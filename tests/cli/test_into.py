@@ -89,6 +89,17 @@ def test_another_time_limit_or_figure_does_nothing_again(nsw, begun, home):
     assert "nothing to do" in nsw("run", "r.yaml", "--into", begun.name).err
 
 
+def test_another_account_does_only_what_is_not_measured_again(nsw, recipe, home):
+    (home / "go.sh").write_text("echo f=$1; test $1 != 2\n")
+    recipe(APP, "matrix: {n: [1, 2]}\n")
+    nsw("run", "r.yaml", "-s", "here")
+    (campaign,) = Path("campaigns").iterdir()
+    for key in ("account", "qos"):
+        plan = nsw("plan", "r.yaml", "--into", campaign.name, "--set", f"resources.{key}=other")
+        assert "does 1 run again, since its resources changed: n-2.baseline.r1" in plan.out
+        assert "leaves 1 run as it is" in plan.out
+
+
 def test_runs_that_the_recipe_has_no_more_stay(nsw, begun, write, home):
     write([2, 3])
     said = nsw("run", "r.yaml", "--into", begun.name)
