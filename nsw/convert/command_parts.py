@@ -29,6 +29,11 @@ _PREFIXES: Final = {  # what stays before the program: options with a value, and
     "xvfb-run": ("-s -n", 0), "hwloc-bind": ("", 1), "likwid-pin": ("-c", 0),
 }  # fmt: skip
 _SSH: Final = "-b -c -D -E -e -F -i -J -l -m -O -o -p -Q -R -S -W -w"
+_SALLOC: Final = (
+    "-A -b -c -C -D -d -F -G -J -L -M -m -N -n -p -q -t -w -x --account --constraint --cpus-per-task --gpus"
+    " --gpus-per-node --gpus-per-task --gres --mem --nodes --ntasks --ntasks-per-node --partition --qos --reservation"
+    " --time"
+)
 _SUDO: Final = "-u -g --user --group"
 _OTHER_LAUNCHERS: Final = {  # the same options under another name
     "mpiexec.hydra": "mpiexec", "mpirun.mpich": "mpirun", "mpirun.openmpi": "mpirun", "orterun": "mpirun",
@@ -122,6 +127,7 @@ class CommandParts:
         component: The components of a heterogeneous job that it is started in, as srun has them; empty: not said.
         prefixed: How many of the program's words stay before it, such as numactl's.
         count_of_profiled: How many commands of the script that it runs are profiled.
+        allocation: What `salloc` asks for, as a directive has it; empty: it is not started by it.
         notes: What is not carried over, each with the reason.
     """
 
@@ -138,6 +144,7 @@ class CommandParts:
     component: str = ""
     prefixed: int = 0
     count_of_profiled: int = 1
+    allocation: str = ""
     notes: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -186,6 +193,9 @@ class _Parser:
         if name == "sudo":
             self._parts.notes.append(("sudo", "nsw starts the program as you"))
             return self._take_assignments(words[_options_end(words, _SUDO) :])
+        if name == "salloc" and (at := _options_end(words, _SALLOC)) < len(words):
+            self._parts.allocation = " ".join(word.source_text for word in words[1:at])
+            return words[at:]
         if name == "ssh" and (at := _options_end(words, _SSH)) + 1 < len(words):
             self._parts.notes.append((f"ssh {words[at].source_text}", "nsw starts the program where the job starts"))
             pieces = [piece for word in words[at + 1 :] for piece in (Piece("text", " "), *word.pieces)]

@@ -20,7 +20,7 @@ from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, s
 from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
 from nsw.convert.shell_reader import DECLARING, PRINTING, SETTING, SUBMIT_FOLDER, Block, Piece, Text, merge_pieces
 from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
-from nsw.convert.shell_values import STARTS_PROFILER, shell_names, starts_profiler
+from nsw.convert.shell_values import ARRAY_INDICES, STARTS_PROFILER, shell_names, starts_profiler
 from nsw.errors import UsageError
 from nsw.recipe.program import is_relative_image
 from nsw.safe_files import read_bytes
@@ -51,6 +51,7 @@ _INTERPRETERS: Final = re.compile(r"python[\d.]*|julia|Rscript|perl|bash|sh")
 _HIDDEN_PROFILER: Final = "nsw does not see what"
 _IMAGE: Final = re.compile(r"#SBATCH(?:\s.*)?\s--image[= ](\S+)")  # Shifter's
 _FOLDER: Final = re.compile(r"PWD|\bpwd\b|SUBMIT_DIR|O_WORKDIR|SUBCWD|_CWD|BASH_SOURCE|\$\{?0")
+_INDEX: Final = re.compile(r"\$\{{(?:{0})\b[^}}]*\}}|\$?\b(?:{0})\b".format("|".join(ARRAY_INDICES)))
 _ARGUMENT: Final = re.compile(r"'[^']*'|(\$(?:[1-9@*]|\{[1-9@*][^}]*\}))")
 
 
@@ -213,7 +214,12 @@ class _ScriptReader:
         component = next((runs[number][0].parts.component for number in profiled), "")
         commands = "\n".join(statement.text for statement in statements)
         number = int(component) if component.isdecimal() else 0
-        parts.directives = read_directives(self._script.comments, commands, number, self._script.late_comments)
+        allocations = [
+            (run.statement.line, f"#SBATCH {run.parts.allocation}") for group in runs for run in group
+            if run.parts.allocation
+        ]  # fmt: skip
+        comments = [*self._script.comments, *allocations[:1]]
+        parts.directives = read_directives(comments, commands, number, self._script.late_comments)
         parts.lines += parts.directives.became
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
@@ -397,6 +403,10 @@ class _ScriptReader:
             if source is not statement and all(source is not earlier for earlier, _ in setup):
                 self._add_to_setup(source)
         text = re.sub(r"\\\n\s*", "", statement.text)
+        if index := _INDEX.search(text):  # nsw's own arrays have others
+            reason = "the index of an array job: fill it in in app.setup"
+            self._report(statement, reason, understood=False, text=index[0])
+            text = _INDEX.sub(f"${{NSW_FILL_IN:?line {statement.line}}}", text)
         if argument := next((match[1] for match in _ARGUMENT.finditer(text) if match[1]), ""):
             self._report(statement, "the caller gives it: fill it in in app.setup", understood=False, text=argument)
             text = _ARGUMENT.sub(lambda m: f"${{NSW_FILL_IN:?line {statement.line}}}" if m[1] else m[0], text)

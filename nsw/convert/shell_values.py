@@ -18,7 +18,7 @@ from nsw.errors import UsageError
 STARTS_PROFILER: Final = re.compile(
     r"(?:^|[\s/])(?:nsys|ncu|nv-nsight-cu-cli|nvprof|vtune|amplxe-cl|rocprof(?:v[23]|-compute)?)(?:\.exe)?(?:[\s)`]|$)"
 )
-_ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
+ARRAY_INDICES: Final = ("SLURM_ARRAY_TASK_ID", "PBS_ARRAY_INDEX", "PBS_ARRAYID", "LSB_JOBINDEX", "SGE_TASK_ID")
 _COMPUTED: Final = "a variable that the script computes"
 _PRINTED_DOCUMENT: Final = re.compile(r"\$\(\s*cat\s*<<-?\s*(['\"]?)(\w+)\1\n(.*\n|)\2\s*\)", re.DOTALL)
 _ARGUMENT: Final = re.compile(r"\$(?:[1-9@*#]|\{#?[1-9@*#])")
@@ -358,7 +358,7 @@ class ShellValues:
             return [piece]
         if piece.name.isdecimal():
             return self._expand_argument(piece)
-        if piece.name in _ARRAY_INDICES:
+        if piece.name in ARRAY_INDICES:
             return [piece._replace(kind="computed", name="the index of an array job")]
         if piece.name in self.loops:
             return [Piece("parameter", piece.name)]

@@ -457,6 +457,23 @@ def test_arrays_dependencies_and_components_of_a_job_are_named(converted):
         assert any(text in line for line in unknown), text
 
 
+@pytest.mark.parametrize("index", ["SLURM_ARRAY_TASK_ID", "$SLURM_ARRAY_TASK_ID", "${SLURM_ARRAY_TASK_ID:-0}"])
+def test_the_index_of_an_array_that_a_variable_is_computed_from_is_named(converted, index):
+    """nsw's own arrays have other indices, so that the variable would be another, and nobody would know."""
+    recipe, unknown = converted(f"N=$(({index} * 10))\nnsys profile ./a $N\n")
+    (setup,) = recipe.app.setup
+    assert "NSW_FILL_IN" in setup
+    assert "ARRAY_TASK_ID" not in setup
+    assert unknown == [f"{index}: the index of an array job: fill it in in app.setup"]
+
+
+def test_what_salloc_asks_for_is_the_jobs(converted):
+    line = "salloc -N 2 --gpus-per-node=4 --time 30 -p gpu srun nsys profile ./a\n"
+    recipe, unknown = converted(line, head="#!/bin/bash\n")
+    assert (recipe.app.command, recipe.app.launcher.kind, unknown) == ("./a", "srun", [])
+    assert (recipe.resources.nodes, recipe.resources.gpus) == (2, 8)
+
+
 def test_a_heterogeneous_job_is_the_component_that_is_profiled(converted):
     head = "#!/bin/bash\n#SBATCH -N 2 -t 9\n#SBATCH hetjob\n#SBATCH -N 1 -n 2 --gpus=2 -t 10\n"
     recipe, unknown = converted("srun --het-group=0 ./b : --het-group=1 nsys profile ./a\n", head=head)
