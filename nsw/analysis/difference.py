@@ -38,6 +38,7 @@ __all__ = [
     "renamed_kernel_names",
 ]
 
+_PRODUCTS: Final = frozenset({"GEMM", "convolution"})
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
 _UNEXPLAINED: Final = 0.5  # of a figure's gain, which the time of an iteration does not show
@@ -356,7 +357,14 @@ def changes_by_operation(first: Sequence[Operation], second: Sequence[Operation]
 def _match_renamed_kernels(
     vanished: Sequence[Operation], new: Sequence[Operation]
 ) -> list[tuple[Operation, Operation]]:
-    """Kernels that have another name, each with the most similar one that came; each once."""
+    """Kernels that have another name, each with the most similar one that came; each once.
+
+    A single kernel in place of a single one is that one written anew, whose launches may have another shape; but a
+    product's shape is that of its matrices.
+    """
+    is_single = len(vanished) == len(new) == 1 and vanished[0].group not in _PRODUCTS
+    if is_single and _are_launched_alike(vanished[0], new[0]):
+        return [(vanished[0], new[0])]
     pairs = [
         (likeness, old, now)
         for old in vanished
@@ -373,9 +381,13 @@ def _match_renamed_kernels(
     return matched
 
 
+def _are_launched_alike(old: Operation, now: Operation) -> bool:
+    return old.group == now.group and abs(old.calls - now.calls) <= _ALIKE * max(old.calls, now.calls)
+
+
 def _count_matching_marks(old: Operation, now: Operation) -> int | None:
     """How many marks agree; None where the class, the launches or a mark that both have differs."""
-    if old.group != now.group or abs(old.calls - now.calls) > _ALIKE * max(old.calls, now.calls):
+    if not _are_launched_alike(old, now):
         return None
     likeness = 0
     for old_marks, theirs in ((old.shapes, now.shapes), (old.ranges, now.ranges)):

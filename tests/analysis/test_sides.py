@@ -374,6 +374,19 @@ def test_a_kernel_of_another_name_is_the_same_by_class_launches_shape_and_range(
     assert renamed_kernel_names(bare[:1], bare[1:]) == ({"gemm_v1", "gemm_v2"} if is_alike else set())
 
 
+def test_a_single_kernel_in_place_of_a_single_one_is_that_one_written_anew():
+    old = Operation("rows", "kernel", "other", 5e5, 2, shapes=frozenset({"(8,1,1)"}))
+    new = replace(old, name="rows_by_warps", ns=4e5, shapes=frozenset({"(256,1,1)"}))
+    also = replace(new, name="sums")
+    for after, how in (
+        ([new], {"renamed"}),
+        ([replace(new, calls=4)], {"gone", "new"}),
+        ([new, also], {"gone", "new"}),
+    ):
+        made = explain_difference("", (Case(None), Case(None)), ([old], after))
+        assert {change.how for change in made.changes if change.what != "idle"} == how
+
+
 def test_many_small_kernels_of_a_difference_are_named_by_their_class():
     changes = [Change(f"gemm{n}", "changed", 1e6, 1.1e6, group="GEMM") for n in range(20)]
     difference = Difference("c", True, 50e6, 53e6, (*changes, Change("idle", None, 0.0, 1e6)))
