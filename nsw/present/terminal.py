@@ -449,7 +449,7 @@ def _wrap_line(line: str, width: int, used_columns: int) -> str:
     if used_columns + cell_len(line) <= width or _EXCERPT.match(line):
         return line
     indent = line[: len(line) - len(line.lstrip())]
-    wrapped_line, room, before = indent, used_columns + len(indent), len(indent)
+    parts, room, before = [indent], used_columns + len(indent), len(indent)
     pieces = list(_PIECE.finditer(line))
     mark = len(_MARK) * line.startswith(_MARK, len(indent))  # which a name behind it leaves its line to
     texts = _shorten_kernel_names([piece[0] for piece in pieces], width - len(indent) - mark)
@@ -458,12 +458,9 @@ def _wrap_line(line: str, width: int, used_columns: int) -> str:
         size = cell_len(text)
         if between and room + len(between) + size > width:
             between, room = f"\n{indent}", 0
-        wrapped_line, room, before = (
-            f"{wrapped_line}{between}{text}",
-            room + len(between.lstrip("\n")) + size,
-            piece.end(),
-        )
-    return wrapped_line
+        parts += [between, text]
+        room, before = room + len(between.lstrip("\n")) + size, piece.end()
+    return "".join(parts)
 
 
 def _shorten_kernel_names(words: Sequence[str], room: int) -> list[str]:
