@@ -1,7 +1,7 @@
 """Runs the commands of a page of docs as a reader would, and compares what they print with what the page shows.
 
 A block `bash` is run, in the folder that the block before left; a block `text` behind it is what it printed, but for
-numbers, and for lines left out (`...`). A block `diff` changes a file; a block `yaml` or `python` that begins with
+numbers, and for lines left out (`...`). A block `diff` changes a file; a block `yaml`, `python` or `ini` that begins with
 `# NAME` is written as that file. Blocks of other languages, and without one, are for the reader alone.
 """
 
@@ -12,8 +12,8 @@ from pathlib import Path
 from tools import screens
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```(bash|text|diff|yaml|python)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-FILE = re.compile(r"# (\S+\.(?:yaml|py))$", re.MULTILINE)
+BLOCK = re.compile(r"^```(bash|text|diff|yaml|python|ini)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+FILE = re.compile(r"# (\S+\.(?:yaml|py|in))$", re.MULTILINE)
 
 
 def words(text):
@@ -39,7 +39,7 @@ def compared_lines(page, home, **variables):
     for kind, content in BLOCK.findall((ROOT / "docs" / page).read_text()):
         if kind == "diff":
             subprocess.run(["git", "apply", "-"], input=content, text=True, cwd=folder, check=True)
-        elif kind in {"yaml", "python"}:
+        elif kind in {"yaml", "python", "ini"}:
             if file := FILE.match(content):
                 (folder / file[1]).write_text(content)
         elif kind == "bash":

@@ -24,7 +24,7 @@ COMMANDS = {
 # a page -> the lines that it shows of what commands print
 PAGES = {
     "../gpu.md": 5,
-    "cases.md": 4,
+    "cases.md": 6,
     "figure.md": 5,
     "idle.md": 4,
     "kernels.md": 2,
