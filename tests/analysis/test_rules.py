@@ -553,6 +553,18 @@ def test_of_a_busy_gpu_it_is_said_how_to_measure_its_largest_kernel(name, comman
     assert "ncu" not in measured.advice
 
 
+@pytest.mark.parametrize(("second", "is_named"), [(38.0, True), (29.0, False)])
+def test_a_second_large_kernel_of_a_busy_gpu_is_named_and_measured_with_it(second, is_named):
+    parts = {"find": 60.0, "normalise": second, "rest": 40.0 - second}
+    work = tuple(Share(name, name, "kernel", pct * MS, 20, pct, pct) for name, pct in parts.items())
+    (found,) = find_hits_by_case([replace(idle(busy_pct=99.0, gaps=()), gpu_work=work)])["c"]
+    assert ("find is 60 % of its work, and normalise 38 %" in found.fact) is is_named
+    assert (
+        "`ncu -k 'regex:^(find|normalise)$' -s 20 -c 2` shows what binds find and normalise" in found.advice
+    ) is is_named
+    assert ("`ncu -k find -s 10 -c 1`" in found.advice) is not is_named
+
+
 def test_parameters_that_fsdp_may_offload_are_to_be_kept_on_the_gpus():
     fast = case(copies=(Copy("[CUDA memcpy HtoD]", 400, 90 * MS, 2500 * MB, 27.7e9),))
     assert "fewer bytes" in hit("copies-dominate", fast).advice

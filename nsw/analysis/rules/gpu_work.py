@@ -55,6 +55,7 @@ _FILLED: Final = 0.03  # of the time: zeros for a gradient of most parameters, o
 _OF_STEP: Final = 7 / 4  # kernels of Adam's update of a parameter, of which four have a name of their own
 _OPTIMIZER_PCT, _STEP_PCT, _SCORES_PCT, _CAST_PCT, _TABLE_PCT = 20.0, 10.0, 20.0, 30.0, 40.0
 _COUNTED_PCT: Final = 10.0  # of the GPU's work, from which a kernel's counters are worth a run
+_SECOND_PCT: Final = 30.0  # likewise, from which it is measured beside a larger one
 _LAUNCHES_SHOWN: Final = 10  # of a kernel, that ncu is told to profile
 _IDLE_PCT: Final = 40.0  # above it less GPU work wins nothing
 _LEAST_BUSY_PCT: Final = 25.0  # below it GPU work is not worth a sentence beside what keeps the GPU idle
@@ -632,16 +633,21 @@ def counters_command_text(case: CaseSummary) -> str:
     total = sum(share.total_ns or 0.0 for share in case.gpu_work)
     if case.gpu_work and case.gpu_work[0].kind == "graph":
         return "`nsys profile --cuda-graph-trace=node` shows the kernels in the graph."
-    kernels = (share for share in case.gpu_work if share.kind == "kernel" and not is_library_kernel_name(share.name))
-    largest = next(kernels, None)
-    if largest is None or 100 * (largest.total_ns or 0.0) < _COUNTED_PCT * total:
+    own = [share for share in case.gpu_work if share.kind == "kernel" and not is_library_kernel_name(share.name)]
+    if not own or 100 * (own[0].total_ns or 0.0) < _COUNTED_PCT * total:
         return ""
-    name = largest.short_name.partition("<")[0].rpartition("::")[2]  # ncu knows no parameters
-    each = largest.calls / (iteration_count(case) or 1) if largest.calls and case.iterations else 1.0
-    count = max(1, min(_LAUNCHES_SHOWN, round(each)))  # those of an iteration may differ
-    skipped = min(round(largest.calls or 0.0) // 2, _LAUNCHES_SHOWN)  # the first may be unlike the others
-    chosen = f"-k {name}{f' -s {skipped}' if skipped else ''} -c {count}" if name.isidentifier() else "-c 1"
-    return f"`ncu {chosen}` shows what binds {name if name.isidentifier() else 'kernels'} (in a recipe: `counters:`)."
+    shown = [share for share in own if 100 * (share.total_ns or 0.0) >= _SECOND_PCT * total] or own[:1]
+    names = list(dict.fromkeys(share.short_name.partition("<")[0].rpartition("::")[2] for share in shown))
+    count = skipped = 0  # launches of an iteration may differ; the first may be unlike the others
+    for share in shown:
+        each = share.calls / (iteration_count(case) or 1) if share.calls and case.iterations else 1.0
+        count += max(1, min(_LAUNCHES_SHOWN, round(each)))
+        skipped += min(round(share.calls or 0.0) // 2, _LAUNCHES_SHOWN)
+    if not all(map(str.isidentifier, names)):  # ncu knows no parameters
+        return "`ncu -c 1` shows what binds kernels (in a recipe: `counters:`)."
+    chosen = names[0] if len(names) == 1 else f"'regex:^({'|'.join(names)})$'"
+    options = f"-k {chosen}{f' -s {skipped}' if skipped else ''} -c {count}"
+    return f"`ncu {options}` shows what binds {' and '.join(names)} (in a recipe: `counters:`)."
 
 
 RULES: Final[Mapping[str, Callable[[CaseSummary, Context], Hit | None]]] = {

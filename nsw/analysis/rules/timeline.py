@@ -67,7 +67,7 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
     what, size, share_of, do, table = f"GPU busy {busy:.0f} %", f"{busy:.0f} %", "", known.do, "iterations"
     if first is not None and first.kind == "kernel" and share >= _MOST_PCT:
         limit = _bound_text(case, first) or _few_blocks_text(case, first)
-        stands_out = f"{first.short_name} is {share:.0f} % of its work{limit}"
+        stands_out = f"{first.short_name} is {share:.0f} % of its work{limit}{_second_kernel_text(case, first)}"
     elif (fusible := _fusible_work_pct(case)) >= _LARGE_PCT:
         stands_out, advice, table = f"{fusible:.0f} % of its work is {_FUSIBLE} kernels", _FUSE, "hotspots"
         if fusible >= _class_pct(case, _PRODUCTS):
@@ -80,6 +80,16 @@ def healthy_gpu_hit(case: CaseSummary) -> Hit | None:
         cause, case.id, 0.0, what, do, f"{idle.gpu} is busy {busy:.0f} % of {span}{also}; {stands_out}",
         " ".join(filter(None, (advice, counters))), size, table, share_of,
     )  # fmt: skip
+
+
+def _second_kernel_text(case: CaseSummary, first: Share) -> str:
+    """The other kernel of the program's own that takes much of the GPU's work; empty: there is none."""
+    total = sum(work.total_ns or 0.0 for work in case.gpu_work)
+    for work in case.gpu_work:
+        share = 100 * _variants_ns(case, work) / total
+        if work.short_name != first.short_name and _is_large_kernel(work, share):
+            return f", and {work.short_name} {share:.0f} %"
+    return ""
 
 
 def _is_large_kernel(work: Share, share: float) -> bool:
