@@ -446,6 +446,14 @@ def test_of_a_librarys_kernel_only_what_calls_can_change_is_said(name):
     assert hit.advice.startswith("It is a library's kernel: put several calls into one")
 
 
+def test_what_a_kernel_at_drams_roof_moves_is_counted_or_follows_from_the_data_sheet():
+    counted = dram()
+    uncounted = replace(counted, metrics={name: each for name, each in counted.metrics.items() if name != "dram_bytes"})
+    for row, text in ((counted, "A launch moves 0.256 GB"), (uncounted, "A launch moves some 0.29 GB")):
+        (hit,) = hits(row).values()
+        assert hit.fact.endswith(text)
+
+
 def test_a_block_that_works_when_all_others_are_done_is_the_whole_cause():
     alone = {"sm_active_cycles": 1.2e3, "sm_active_cycles_max": 100e3, "waves_per_sm": 0.19}
     (hit,) = hits(kernel(sm=1.0, memory=1.0, dram=1.0, warp_execution_efficiency=40.0, **alone)).values()

@@ -288,15 +288,23 @@ def _at_roof_remark(kernel: KernelRow) -> Remark | None:
     if used is None or cause is None:
         return None
     state = f"{part} {busy:.0f} %{f' and L2 {through:.0f} %' if busy < ROOF_PCT else ''}, {used}"
-    occupancy, moved = kernel.theoretical_occupancy_pct, kernel.metrics.get("dram_bytes")
+    occupancy = kernel.theoretical_occupancy_pct
     if occupancy is not None and occupancy <= FAR_PCT:
         state += f"; its occupancy of {occupancy:.0f} % is enough"
     if part != FP64 and part not in MEMORY_PARTS and parts.get(FP64, 0.0) >= FAR_PCT:
         state += f"; its FP64 pipe is {parts[FP64]:.0f} % busy: where FP32 is accurate enough, it takes less"
-    if part == DRAM and moved:  # counters do not tell how large its data are
-        state += f". A launch moves {moved / 1e9:.3g} GB"
+    if part == DRAM and (moved := _moved_text(kernel)):  # counters do not tell how large its data are
+        state += f". A launch moves {moved}"
     what = used if "predicated" in used or part == SHARED else f"nothing wasted: {used}"
     return Remark(0.0, cause, what, f"is at its roof: {state}")
+
+
+def _moved_text(kernel: KernelRow) -> str:
+    """How much a launch moves from and to DRAM; by DRAM's share of its data sheet's rate where it was not counted."""
+    if moved := dram_bytes_of_launch(kernel):
+        return f"{moved / 1e9:.3g} GB"
+    gpu, busy_pct, ns = find_gpu(kernel.device_name), kernel.dram_pct, kernel.launch_ns
+    return f"some {busy_pct / 100 * gpu.dram_bytes_per_s * ns / 1e18:.2g} GB" if gpu and busy_pct and ns else ""
 
 
 def _useful_work_text(kernel: KernelRow, part: str) -> str | None:
