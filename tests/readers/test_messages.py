@@ -109,6 +109,8 @@ def test_a_warning_of_the_compiler_says_when_it_counts():
         "Installed CUDA driver version (13.0) is not supported by this build of Nsight Systems.",
         "NVTX payload extension is incompatible. Provided compatibility ID 260 != 259.",
         "OS runtime libraries profiling might have not been started correctly.",
+        "cuBLAS symbols found in libcublas.so.13 symbol table. No cuBLAS trace will be generated from that library.",
+        "Tracing cuDNN library version 91.9 is currently not supported.Loading 'a.so' failed: dlopen hook: 'a.so'",
     ],
 )
 def test_messages_on_what_no_answer_shows_are_notes(text):
