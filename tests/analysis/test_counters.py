@@ -202,7 +202,7 @@ ILL = [  # cause, a kernel that has it, those near it that have it not
      [kernel(memory=97.0, l2_throughput=97.0, l2_throughput_max=98.0, l2_bytes=32 * 5e7, l2_atomic_transactions=4e7, **SCATTERED)]),
     ("too-few-blocks", kernel(blocks=20.0, waves_per_sm=0.02), [dram(busy=92.0, blocks=20.0, waves_per_sm=0.02)]),
     ("too-few-blocks", kernel(blocks=196.0, waves_per_sm=0.19, threads_per_block=256.0, stalls=()),
-     [kernel(blocks=1032.0, waves_per_sm=0.98, threads_per_block=256.0, stalls=())]),
+     [kernel(blocks=632.0, waves_per_sm=0.6, threads_per_block=256.0, stalls=())]),
     ("unequal-blocks", kernel(sm_active_cycles=80e3), [dram(busy=92.0, sm_active_cycles=80e3)]),
     ("occupancy-registers", few(occupancy_limiter="registers"), [few(occupancy_limiter="registers", dram=92.0, memory=92.0),
      few(occupancy_limiter="registers", achieved_occupancy_pct=6.0)]),
