@@ -17,7 +17,14 @@ from nsw.apart import limited_block
 from nsw.convert import shell_reader
 from nsw.convert.command_parts import command_parts, profiled_ranks, profilers_in
 from nsw.convert.recipe_text import Run, ScriptParts, recipe_text, shell_word, site_text, template_text
-from nsw.convert.script_options import KEEPS_OUTPUT, PRINTS_ONLY, read_directives, reads_reports, switches_recording
+from nsw.convert.script_options import (
+    KEEPS_OUTPUT,
+    PRINTS_ONLY,
+    Line,
+    read_directives,
+    reads_reports,
+    switches_recording,
+)
 from nsw.convert.shell_reader import DECLARING, PRINTING, SETTING, SUBMIT_FOLDER, Block, Piece, Text, merge_pieces
 from nsw.convert.shell_script import TESTS, Script, Statement, parse_script
 from nsw.convert.shell_values import ARRAY_INDICES, STARTS_PROFILER, shell_names, starts_profiler
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from nsw.convert.command_parts import CommandParts, ContainerWords
-    from nsw.convert.script_options import Line
 
 __all__ = ["Converted", "convert"]
 
@@ -221,6 +227,9 @@ class _ScriptReader:
         comments = [*self._script.comments, *allocations[:1]]
         parts.directives = read_directives(comments, commands, number, self._script.late_comments)
         parts.lines += parts.directives.became
+        reason = "the recipe asks for what the first salloc does"
+        parts.lines += [Line(line, line, text, reason, is_understood=False) for line, text in allocations
+                        if text != allocations[0][1]]  # fmt: skip
         single_blocks = [statements[number].blocks[0] for number in profiled if len(statements[number].blocks) == 1]
         rank_blocks = {block.line for block in single_blocks if profiled_ranks(block)}
         unknown_blocks: dict[int, tuple[Block, bool]] = {}  # by their beginnings, and whether there are runs in them

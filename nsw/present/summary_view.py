@@ -472,15 +472,14 @@ def show_summary(
 def ranked_blocks(summary: Summary, *, full: bool) -> list[Block]:
     """The answer; the reports beside each other in it by what each could save at most, which is a column."""
     gains: dict[str, tuple[float, str, float | None]] = {}
-    time_of = {case.id: case for case in summary.cases}
-    for case, hits in summary.hits.items():
-        curable = [hit for hit in hits if not hit.costs_accuracy and not hit.healthy]
+    for case in summary.cases:
+        curable = [hit for hit in summary.hits.get(case.id, ()) if not hit.costs_accuracy and not hit.healthy]
         if curable:
             best = max(curable, key=lambda hit: hit.gain_pct)
             base = gain_base(best)
             word = next((word for word in _BASE_WORDS if word in base), "time")
-            base_ns = _base_ns(time_of[case], word) if case in time_of else None
-            gains[case] = best.gain_pct, word, base_ns and base_ns * best.gain_pct / 100
+            base_ns = _base_ns(case, word)
+            gains[case.id] = best.gain_pct, word, base_ns and base_ns * best.gain_pct / 100
     has_bases = len({base for _, base, _ in gains.values()}) > 1
     blocks: list[Block] = []
     for block in answer_blocks(summary, full=full):

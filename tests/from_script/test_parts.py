@@ -474,6 +474,13 @@ def test_what_salloc_asks_for_is_the_jobs(converted):
     assert (recipe.resources.nodes, recipe.resources.gpus) == (2, 8)
 
 
+def test_what_a_second_salloc_asks_for_is_named(converted):
+    lines = "salloc -N 2 srun nsys profile ./a\nsalloc -N 4 srun nsys profile ./a\n"
+    recipe, unknown = converted(lines, head="#!/bin/bash\n")
+    assert recipe.resources.nodes == 2
+    assert "#SBATCH -N 4: the recipe asks for what the first salloc does" in unknown
+
+
 def test_a_heterogeneous_job_is_the_component_that_is_profiled(converted):
     head = "#!/bin/bash\n#SBATCH -N 2 -t 9\n#SBATCH hetjob\n#SBATCH -N 1 -n 2 --gpus=2 -t 10\n"
     recipe, unknown = converted("srun --het-group=0 ./b : --het-group=1 nsys profile ./a\n", head=head)

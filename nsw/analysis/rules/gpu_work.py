@@ -607,14 +607,14 @@ def _long_elementwise_hit(case: CaseSummary, context: Context) -> Hit | None:
         return None
     kernels = [share for share in case.gpu_work if _is_long_elementwise(share.name, share.total_ns, share.calls)]
     times = [share.total_ns or 0.0 for share in kernels]
-    count = sum(share.calls or 0.0 for share in kernels) / (iteration_count(case) or 1)
-    share = 100 * sum(times) / total
+    calls = sum(share.calls or 0.0 for share in kernels)
+    count, share = calls / (iteration_count(case) or 1), 100 * sum(times) / total
     if count < _CHAIN or share < _UNFUSED_PCT or max(times) > _MOST_OF_CHAIN * sum(times):
         return None
-    each = sum(times) / (count * (iteration_count(case) or 1))
+    each = duration(sum(times) / calls)
     return make_hit(
         case, "unfused-elementwise", _FUSED_PASSES * share * work[1] / 100, f"{share:.0f} % elementwise, unfused",
-        f"{share:.0f} % of GPU time is elementwise operations, {count:,.0f} an iteration of {duration(each)} each, all"
+        f"{share:.0f} % of GPU time is elementwise operations, {count:,.0f} an iteration of {each} each, all"
         " of which read and write their arrays", f"{share:.0f} %", "hotspots", OF_GPU_TIME,
     )  # fmt: skip
 
