@@ -344,9 +344,12 @@ def _comparison_headline(comparison: Comparison) -> str:
             times = f"{format_ns(row.first or 0.0)} in {first}, {format_ns(row.second or 0.0)} in {second}"
             return f"{row.missing}: {row.what} {times}"
         verdict = verdict_text(row, as_factors=as_factors)
+        explained = comparison.explained.get(row.case) if row.what in {ITERATION, MEAN_ITERATION} else None
         is_alike = row.estimate is None or is_as_much_copied(comparison.first, comparison.second)
         runs += "" if is_alike else ", if an iteration does as much work"
-        return f"{names}: {row.what}: {verdict}{runs}{_most_changed_function_text(comparison)}"
+        whole = explained.traced_change if row.verdict in _DECIDED and explained else ""
+        whole = f"; {whole}" if whole else ""
+        return f"{names}: {row.what}: {verdict}{runs}{whole}{_most_changed_function_text(comparison)}"
     counts = Counter(row.missing or row.verdict for row in rows)
     words = {
         verdict: f"{verdict}{_change_range_text(rows, verdict, as_factors=as_factors)}"

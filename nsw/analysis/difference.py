@@ -42,6 +42,7 @@ _PRODUCTS: Final = frozenset({"GEMM", "convolution"})
 ChangeKind = Literal["gone", "new", "renamed", "changed"]
 _ALIKE: Final = 0.02  # of the number of launches an iteration
 _UNEXPLAINED: Final = 0.5  # of a figure's gain, which the time of an iteration does not show
+_HARDLY: Final = 0.5  # of the logarithm of an iteration's change: the traced time changes much less
 _ALIKE_WHOLE: Final = 0.01  # of their logarithms: changes of an iteration and of the traced time that are the same
 _MIN_SHARE: Final = 0.15  # of the difference: a smaller part has no place in the sentence
 _MAX_PARTS: Final = 3  # parts in the sentence
@@ -133,6 +134,13 @@ class Difference:
         if abs(math.log(before / after) - self.log_gain) <= _ALIKE_WHOLE:
             return ""
         return f"From the first CUDA call to the last they take {format_ns(before)} and {format_ns(after)}."
+
+    @property
+    def traced_change(self) -> str:
+        """How long both sides are traced, where little of what iterations win shows in it; else empty."""
+        before, after = self.traced_ns
+        is_much_less = self.traced_sentence and abs(math.log(before / after)) < _HARDLY * abs(self.log_gain)
+        return f"from the first CUDA call to the last {format_ns(before)} -> {format_ns(after)}" if is_much_less else ""
 
     @property
     def sentence(self) -> str:

@@ -17,6 +17,7 @@ from nsw.analysis.blocks import (
     drop_empty_columns,
     names_with_column,
 )
+from nsw.analysis.case_gain import leading_hit
 from nsw.analysis.comparison import is_smaller_better, least_disturbed_figure
 from nsw.analysis.rules.pairs import SET_ASIDE
 from nsw.analysis.rules.profiler_cost import least_gpu_busy_pct, time_without_profiler
@@ -162,8 +163,9 @@ def is_smaller_figure_better(summary: Summary, name: str | None, unit: str | Non
 
 
 def first_problem_text(hits: Sequence[Hit]) -> str:
-    """What is wrong with a case, in a few words: as its own headline and first finding have it."""
-    return hits[0].what if hits else ""
+    """What is wrong with a case, in a few words: that of the finding which its row names."""
+    hit = leading_hit(hits)
+    return hit.what if hit else ""
 
 
 def kernel_columns(case_of: Callable[[Any], CaseSummary]) -> list[ColumnPart]:

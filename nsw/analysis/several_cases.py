@@ -8,6 +8,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from nsw.analysis.blocks import Cell, Column, ColumnPart, Evidence, Table, Unit
+from nsw.analysis.case_gain import case_gain, leading_gain_pct, leading_hit
 from nsw.analysis.cases import rows_by_run
 from nsw.analysis.comparison import (
     Scaling,
@@ -525,10 +526,23 @@ def side_by_side_screen(summary: Summary) -> Screen:
 def _cases_in_order_of_weight(summary: Summary, figure: tuple[str, str] | None) -> list[CaseSummary]:
     """The cases that waste most first; where nothing is wrong those with the best figure."""
     if figure is None or any(summary.hits.values()):
-        return sorted(summary.cases, key=lambda case: -_hits_weight(summary.hits.get(case.id, ())))
+        return _cases_by_gain(summary)
     sign = 1 if is_smaller_figure_better(summary, *figure) else -1
     values = {case.id: figure_median(case, figure[0]) for case in summary.cases}
     return sorted(summary.cases, key=lambda case: (values[case.id] is None, sign * (values[case.id] or 0.0)))
+
+
+def _cases_by_gain(summary: Summary) -> list[CaseSummary]:
+    """The cases, that which could win most first: in time of their runs where reports gain of unlike bases."""
+    gains = {case.id: case_gain(case, summary.hits.get(case.id, ())) for case in summary.cases}
+    by_time = not summary.site and len({gain.base for gain in gains.values() if gain}) > 1
+
+    def sort_key(case: CaseSummary) -> tuple[float, float]:
+        gain = gains[case.id]
+        saved_ns = gain.saved_ns or 0.0 if gain and by_time else 0.0
+        return -saved_ns, -leading_gain_pct(summary.hits.get(case.id, ()))
+
+    return sorted(summary.cases, key=sort_key)
 
 
 def _side_by_side_table(
@@ -562,7 +576,7 @@ def _side_by_side_table(
         if any(map(has_uneven_gpus, cases)) else None,
         *kernel_columns(lambda c: c),
         (Column("what", "what is wrong"), lambda c: first_problem_text(hits.get(c.id, ()))),
-        (Column("do", "do"), lambda c: next((hit.do for hit in hits.get(c.id, ())), "")),
+        (Column("do", "do"), lambda c: hit.do if (hit := leading_hit(hits.get(c.id, ()))) else ""),
     ]  # fmt: skip
     most_rows = _ROWS if summary.site else len(cases)  # other commands print a campaign's cases
     members = order[:most_rows] if len(cases) > _IN_ORDER else cases[:most_rows]
@@ -597,10 +611,11 @@ def _waste_text(order: Sequence[CaseSummary], hits: Mapping[str, Sequence[Hit]],
         hits: Of each case.
         count: How many cases there are, in words.
     """
-    curable = {id_: [hit for hit in case_hits if hit.is_curable] for id_, case_hits in hits.items()}
-    wasted = sum(_hits_weight(case_hits) >= WASTE_PCT for case_hits in curable.values())
-    unexplained = sum(_hits_weight(hits[id_]) >= WASTE_PCT > _hits_weight(curable[id_]) for id_ in hits)
-    first = next((case for case in order if wasted and curable.get(case.id)), order[0])
+    leading = {id_: leading_hit(case_hits) for id_, case_hits in hits.items()}
+    much = {id_ for id_, case_hits in hits.items() if leading_gain_pct(case_hits) >= WASTE_PCT}
+    curable = {id_ for id_ in much if (hit := leading[id_]) and hit.is_curable}
+    wasted, unexplained = len(curable), len(much - curable)
+    first = next((case for case in order if case.id in curable), order[0])
     problem = f"{first.id}: {first_problem_text(hits[first.id]).partition(',')[0]}"
     most = f", most of all {problem}" if max(wasted, unexplained) > 1 else f": {problem}"
     if unexplained and not wasted:
@@ -609,7 +624,7 @@ def _waste_text(order: Sequence[CaseSummary], hits: Mapping[str, Sequence[Hit]],
         )
     saved = f"save {WASTE_PCT:.0f} % of their time or more"
     if wasted == 1:
-        saved = f"save {_hits_weight(curable[first.id]):.0f} % of its {_time_base_text(first)}"
+        saved = f"save {leading_gain_pct(hits[first.id]):.0f} % of its {_time_base_text(first)}"
     idle = singular_or_count(unexplained, "one more is", "more are")
     more = f"; {idle} idle as long, and why is not measured" if unexplained else ""
     return (f"{wasted} of {count} could {saved}{most}" if wasted else f"none could {saved}; most in {problem}") + more
@@ -746,8 +761,3 @@ def _iteration_ns(case: CaseSummary) -> float | None:
 def _process_count(case: CaseSummary) -> int | None:
     """How many processes have iterations; None where none has."""
     return case.iterations.processes if case.iterations else None
-
-
-def _hits_weight(hits: Sequence[Hit]) -> float:
-    """What the largest thing that is wrong wastes, per cent of the case's time."""
-    return max((hit.gain_pct for hit in hits if not hit.costs_accuracy), default=0.0)

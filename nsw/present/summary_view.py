@@ -27,10 +27,10 @@ from nsw.analysis.blocks import (
     Timeline,
     Unit,
 )
+from nsw.analysis.case_gain import case_gain
 from nsw.analysis.first_screen import BASES, FAILED, HEADLINE, find_headline, first_screen_blocks
 from nsw.analysis.rules.pairs import cases_with_void_ratio
 from nsw.analysis.rules.profiler_cost import time_without_profiler
-from nsw.analysis.rules.registry import gain_base
 from nsw.analysis.screen_table import slowest_case
 from nsw.analysis.several_cases import best_two_cases
 from nsw.present.terminal import TextTable, clash_marks, strip_padding, wrap_text
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from nsw.analysis.cases import CaseSummary
     from nsw.analysis.kernels import KernelRow
     from nsw.analysis.rules.hits import Reports
     from nsw.analysis.summary import Summary
@@ -426,7 +425,6 @@ _FEWEST_ON_TERMINAL: Final = 1  # whose rows may have several lines, and whose h
 _MOST_TIME_PCT: Final = 80.0  # of the time, whose rows go before prose
 _PROVING: Final = 4  # cases of a command
 _STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
-_BASE_WORDS: Final = ("iterations", "kernels", "run", "GPU time")  # of what a gain is a share of
 _GAIN: Final = "gain: at most, of the time that the report's own sentence names"
 _SAVES: Final = "; saves: that, in the time of this run"
 
@@ -471,16 +469,8 @@ def show_summary(
 
 def ranked_blocks(summary: Summary, *, full: bool) -> list[Block]:
     """The answer; the reports beside each other in it by what each could save at most, which is a column."""
-    gains: dict[str, tuple[float, str, float | None]] = {}
-    for case in summary.cases:
-        curable = [hit for hit in summary.hits.get(case.id, ()) if not hit.costs_accuracy and not hit.healthy]
-        if curable:
-            best = max(curable, key=lambda hit: hit.gain_pct)
-            base = gain_base(best)
-            word = next((word for word in _BASE_WORDS if word in base), "time")
-            base_ns = _base_ns(case, word)
-            gains[case.id] = best.gain_pct, word, base_ns and base_ns * best.gain_pct / 100
-    has_bases = len({base for _, base, _ in gains.values()}) > 1
+    gains = {case.id: case_gain(case, summary.hits.get(case.id, ())) for case in summary.cases}
+    has_bases = len({gain.base for gain in gains.values() if gain}) > 1
     blocks: list[Block] = []
     for block in answer_blocks(summary, full=full):
         names = [column.name for column in block.columns] if isinstance(block, Table) and block.by_weight else []
@@ -492,20 +482,11 @@ def ranked_blocks(summary: Summary, *, full: bool) -> list[Block]:
         added += [Column("gain_of", "of"), Column("saved_ns", "saves", "ns")] * has_bases
         columns = (*block.columns[:at], *added, *block.columns[at:])
         rows = [block.rows[n] for n in block.by_weight]
-        saved = [gains.get(str(row[0]), (None, None, None))[: len(added)] for row in rows]
+        saved = [(gains.get(str(row[0])) or (None, None, None))[: len(added)] for row in rows]
         ranked = tuple((*row[:at], *cells, *row[at:]) for row, cells in zip(rows, saved, strict=True))
         blocks.append(replace(block, columns=columns, rows=ranked, by_weight=tuple(range(len(ranked)))))
         blocks.append(Note("left-out", f"{_GAIN}{_SAVES * has_bases}", tone="aside"))
     return blocks
-
-
-def _base_ns(case: CaseSummary, word: str) -> float | None:
-    """The time of this run that a gain is a share of, in ns; None: it is not known."""
-    if word == "iterations":
-        return case.iterations.count * case.iterations.med_ns if case.iterations else None
-    if word == "kernels":
-        return case.kernel_ns or sum(kernel.time_ns or 0.0 for kernel in case.kernels) or None
-    return (case.traced_ns if word == "run" else case.gpu_ns) or None
 
 
 def _with_finding_of_headline_first(blocks: list[Block], summary: Summary) -> list[Block]:

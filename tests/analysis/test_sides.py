@@ -402,6 +402,12 @@ def test_how_long_both_are_traced_is_said_where_it_changes_unlike_an_iteration(t
     assert text == ("From the first CUDA call to the last they take 6 s and 5 s." if says else "")
 
 
+@pytest.mark.parametrize(("traced_s", "says"), [((6.0, 5.8), True), ((6.0, 3.2), False)])
+def test_an_iterations_change_that_the_whole_hardly_shows_is_said_with_that_of_the_whole(traced_s, says):
+    difference = Difference("c", True, 20e6, 10e6, (), traced_ns=(traced_s[0] * 1e9, traced_s[1] * 1e9))
+    assert difference.traced_change == ("from the first CUDA call to the last 6 s -> 5.8 s" if says else "")
+
+
 def test_marks_are_the_shapes_of_launches_and_the_innermost_ranges_around_them():
     shape = dict(
         zip(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"), (8, 1, 1, 128, 1, 1), strict=True)
